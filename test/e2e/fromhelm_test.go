@@ -187,6 +187,38 @@ func TestMoveFinishAndUpgrade(t *testing.T) {
 	chartSettings(t, name, map[string]string{"version": "2.0.0", "upgrade": "true"})
 }
 
+// TestFinishNotReady: as long as the extension is not ready, Helm's records are kept, because they are the way back.
+func TestFinishNotReady(t *testing.T) {
+	t.Parallel()
+	const name = "helm-unready"
+	makeNamespace(t, name)
+	helmInstall(t, name, loadedChart(t, name, "1.0.0", nil), nil)
+	if text, err := migrateHelm(t, name, "-n", name, "--image", pushedChart(t, name, "1.0.0", nil), "--yes", "--timeout", "40s"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Cleanup(func() {
+		remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		remove(t, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + name + ".example.com"}})
+	})
+	remove(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name + "-installer"}})
+	conditionContains(t, name, ocv1.TypeReady, "False ")
+	before := helmSecrets(t, name)
+	if text, err := migrateHelm(t, "finish", name, "-n", name, "--yes"); err == nil || !strings.Contains(err.Error(), "is not ready") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if after := helmSecrets(t, name); len(before) == 0 || !slices.Equal(before, after) {
+		t.Errorf("records of Helm before: %v, after: %v", before, after)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name + "-installer"}}
+	if err := theSuite.Admin.Create(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	conditionContains(t, name, ocv1.TypeReady, "True ")
+	if text, err := migrateHelm(t, "finish", name, "-n", name, "--yes"); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
 // TestMoveOfTheLongestName moves a release whose name is as long as Helm allows, back, and again.
 func TestMoveOfTheLongestName(t *testing.T) {
 	t.Parallel()

@@ -301,8 +301,8 @@ func (c *Cluster) compare(ctx context.Context, checked *Checked, options Options
 	differing := differing(checked.Name.Namespace, checked.Objects, first.Objects, second.Objects, second.Before)
 	differing = append(differing, differingHooks(checked.Name.Namespace, checked.Hooks, first.Hooks, second.Hooks, upgradedHooks)...)
 	if len(differing) > 0 {
-		checked.refuse("the objects that Helm installed differ from what the chart renders with the values of the release: %s; a post-renderer or an upgrade of the cluster since can be the cause; "+
-			"run `helm upgrade` with the same chart and values, without a post-renderer, and try again", excerpt.Of(differing, maxDiffering))
+		checked.refuse("the objects that Helm installed differ from what the chart renders with the values of the release: %s; a post-renderer, an upgrade of the cluster since, or `helm upgrade --reuse-values` can be the cause; "+
+			"run `helm upgrade` with the same chart and the values of `helm get values --all`, without a post-renderer, and try again", excerpt.Of(differing, maxDiffering))
 	}
 	if err := c.checkAccount(ctx, checked); err != nil {
 		return err

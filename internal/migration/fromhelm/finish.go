@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/migration/helmstore"
 )
@@ -31,8 +33,9 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 		return fmt.Errorf("ClusterExtension %q is being deleted", name.Name)
 	case !isOf(ext, name):
 		return c.isFinished(ctx, name, run)
-	case ext.Status.Install == nil:
-		return fmt.Errorf("ClusterExtension %q has no installed revision: see its status, or run `kubectl extension migrate helm rollback %s -n %s`", name.Name, name.Name, name.Namespace)
+	}
+	if err := requireReady(ext, name); err != nil {
+		return err
 	}
 	history, err := c.movedHistory(ctx, name)
 	if err != nil {
@@ -65,8 +68,33 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 	if err := c.releases.Delete(ctx, history...); err != nil {
 		return err
 	}
-	return c.annotate(ctx, ext)
+	if err := c.annotate(ctx, ext); err != nil {
+		return err
+	}
+	run.Say(fmt.Sprintf("%s: Helm no longer has records of it", name))
+	return nil
 }
+
+// requireReady fails if the extension is not ready: Helm's records are the way back.
+func requireReady(ext *ocv1.ClusterExtension, name helmstore.Name) error {
+	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	if ext.Status.Install != nil && ready != nil && ready.Status == metav1.ConditionTrue {
+		return nil
+	}
+	return fmt.Errorf("ClusterExtension %q is not ready, and nothing was changed%s: wait until it is ready, or run `kubectl extension migrate helm rollback %s -n %s`",
+		ext.Name, messageOf(ready), name.Name, name.Namespace)
+}
+
+// messageOf returns the message of a condition behind a colon; empty if there is none.
+func messageOf(condition *metav1.Condition) string {
+	if condition == nil || condition.Message == "" {
+		return ""
+	}
+	return ": " + excerpt.Line(condition.Message, maxMessage)
+}
+
+// maxMessage bounds a message in an error, in bytes.
+const maxMessage = 512
 
 // movedHistory returns Helm's records of a release that was moved, which end with the marker; nil if they were deleted.
 func (c *Cluster) movedHistory(ctx context.Context, name helmstore.Name) ([]helmstore.Revision, error) {

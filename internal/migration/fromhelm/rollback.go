@@ -249,12 +249,16 @@ func (c *Cluster) deleteExtension(ctx context.Context, ext *ocv1.ClusterExtensio
 			return fmt.Errorf("deleting ClusterExtension %q: %w", ext.Name, err)
 		}
 	}
+	var ready *metav1.Condition
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, run.Timeout, true, func(ctx context.Context) (bool, error) {
 		live, err := c.extension(ctx, ext.Name)
+		if live != nil {
+			ready = meta.FindStatusCondition(live.Status.Conditions, ocv1.TypeReady)
+		}
 		return live == nil || live.UID != ext.UID, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("ClusterExtension %q is still there after %s: is the controller running?", ext.Name, run.Timeout)
+		return fmt.Errorf("the controller did not release ClusterExtension %q within %s%s; run the command again", ext.Name, run.Timeout, messageOf(ready))
 	}
 	return err
 }
