@@ -129,7 +129,7 @@ func decode(data []byte) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := (&jsonBounds{values: maxRecordValues, depth: maxRecordDepth}).check(plain); err != nil {
+	if err := CheckJSON(plain, maxRecordValues, maxRecordDepth); err != nil {
 		return nil, fmt.Errorf("decoding a release record: %w", err)
 	}
 	stored := payload{Release: &release.Release{}}
@@ -179,6 +179,11 @@ func claimedSize(data []byte) int64 {
 type jsonBounds struct {
 	values int // what is left of them
 	depth  int
+}
+
+// CheckJSON fails if a text, before it is decoded, has more values than given or is nested more deeply.
+func CheckJSON(text []byte, values, depth int) error {
+	return (&jsonBounds{values: values, depth: depth}).check(text)
 }
 
 // check fails if the text has more values than are left, or is nested too deeply. It

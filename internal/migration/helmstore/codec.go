@@ -10,6 +10,8 @@ import (
 	"io"
 
 	"helm.sh/helm/v3/pkg/release"
+
+	applierrelease "github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
 // Bounds of a record. A Secret has one MiB of it compressed.
@@ -17,8 +19,11 @@ const (
 	// maxRelease is the size of the JSON text, in bytes.
 	maxRelease = 32 << 20
 
-	// maxValues is an upper bound for the number of values in it. Each takes hundreds of bytes when it is decoded.
+	// maxValues bounds the number of its values. Each takes hundreds of bytes when it is decoded.
 	maxValues = 1 << 20
+
+	// maxDepth bounds the nesting of its values.
+	maxDepth = 100
 )
 
 // decode reads a release as Helm stores it: JSON, compressed by gzip, in base64. Helm 2 did not
@@ -40,8 +45,8 @@ func decode(data []byte) (*release.Release, error) {
 	if len(text) > maxRelease {
 		return nil, fmt.Errorf("it expands to more than %d bytes", maxRelease)
 	}
-	if bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) > maxValues {
-		return nil, fmt.Errorf("it has more than %d values", maxValues)
+	if err := applierrelease.CheckJSON(text, maxValues, maxDepth); err != nil {
+		return nil, fmt.Errorf("it is out of bounds: %w", err)
 	}
 	found := &release.Release{}
 	if err := json.Unmarshal(text, found); err != nil {

@@ -167,11 +167,21 @@ func TestHostileRecords(t *testing.T) {
 		"no JSON":        base64.StdEncoding.EncodeToString([]byte("x")),
 		"without status": base64.StdEncoding.EncodeToString([]byte(`{"name":"web"}`)),
 		"many values":    base64.StdEncoding.EncodeToString([]byte(`{"info":{},"hooks":[` + strings.Repeat("{},", maxValues) + `{}]}`)),
+		"deep values":    base64.StdEncoding.EncodeToString([]byte(`{"info":{},"config":` + strings.Repeat(`{"a":`, maxDepth) + "1" + strings.Repeat("}", maxDepth+1))),
 		"half of it":     base64.StdEncoding.EncodeToString([]byte{0x1f, 0x8b, 8}),
 	} {
 		if found, err := decode([]byte(text)); err == nil {
 			t.Errorf("%s: %+v", name, found)
 		}
+	}
+}
+
+// TestLongText reads a manifest with more commas than a record may have values.
+func TestLongText(t *testing.T) {
+	t.Parallel()
+	text := base64.StdEncoding.EncodeToString([]byte(`{"info":{},"manifest":"` + strings.Repeat(",", 2*maxValues) + `"}`))
+	if found, err := decode([]byte(text)); err != nil || len(found.Manifest) != 2*maxValues {
+		t.Errorf("found %t, error %v", found != nil, err)
 	}
 }
 
