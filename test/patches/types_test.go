@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,7 +117,16 @@ func mergeKeyAt(t reflect.Type, path []any) string {
 		t = below(t, step)
 	}
 	name, _ := path[len(path)-1].(string)
-	return fieldsOf(t)[name].Tag.Get("patchMergeKey")
+	return mergeKeyOf(t, name)
+}
+
+// mergeKeyOf is [mergeKeyAt] for a field of a struct. The imagePullSecrets of a ServiceAccount merge here, although the
+// API server replaces them (F15).
+func mergeKeyOf(t reflect.Type, field string) string {
+	if t == reflect.TypeFor[corev1.ServiceAccount]() && field == "imagePullSecrets" {
+		return "name"
+	}
+	return fieldsOf(t)[field].Tag.Get("patchMergeKey")
 }
 
 // each visits a value and all that is in it, with their types.

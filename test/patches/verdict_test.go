@@ -148,7 +148,7 @@ func lacksField(wanted, after, live any, t reflect.Type, path []any) string {
 	made, _ := after.([]any)
 	has, _ := live.([]any)
 	name, _ := path[len(path)-1].(string)
-	key := fieldsOf(t)[name].Tag.Get("patchMergeKey")
+	key := mergeKeyOf(t, name)
 	if len(items) == 0 && len(made) > 0 {
 		return "" // none is none, too
 	}
