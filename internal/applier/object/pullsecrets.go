@@ -12,8 +12,8 @@ import (
 // credentials of their registries to each ServiceAccount.
 const pullSecrets = "imagePullSecrets"
 
-// mergePullSecrets adds the entries of others to what is wanted of a ServiceAccount: those of the live object that the
-// revision before did not have. They keep their order. A field that no revision sets is left alone.
+// mergePullSecrets adds entries of other writers to what is wanted of a ServiceAccount. The live object has them, and the
+// revision before did not. They keep their order. A field that no revision sets is left alone.
 func (w ThreeWay) mergePullSecrets(t goType) ThreeWay {
 	if t.Type != reflect.TypeFor[corev1.ServiceAccount]() || !w.setsPullSecrets() {
 		return w

@@ -258,7 +258,7 @@ func (c *Cluster) deleteExtension(ctx context.Context, ext *ocv1.ClusterExtensio
 		return live == nil || live.UID != ext.UID, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("the controller did not release ClusterExtension %q within %s%s; run the command again", ext.Name, run.Timeout, messageOf(ready))
+		return fmt.Errorf("ClusterExtension %q is still there after %s%s; check that the controller is running, and run the command again", ext.Name, run.Timeout, messageOf(ready))
 	}
 	return err
 }
