@@ -29,7 +29,7 @@ func (a *Applier) DeleteWorkloads(ctx context.Context, owner object.Owner) (left
 	if err != nil {
 		return nil, err
 	}
-	content = slices.DeleteFunc(content, func(one deletable) bool { return one.key.GroupKind != health.DeploymentKind })
+	content = slices.DeleteFunc(content, func(one deletable) bool { return !health.RunsPods(one.key.GroupKind) })
 	return deleteOwned(ctx, client, owner, content)
 }
 

@@ -18,13 +18,10 @@ func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
 	if looked.IsZero() {
 		return known.Workloads(), false
 	}
-	isUnseen := func(kind string) bool {
-		return kind == health.DeploymentKind.String() || kind == object.APIServiceKind.String()
-	}
-	if a.config.Now().Sub(looked) > maxUnseen && slices.ContainsFunc(a.watches.Denied(owner.Name), isUnseen) {
+	if a.config.Now().Sub(looked) > maxUnseen && slices.ContainsFunc(a.watches.Denied(owner.Name), health.IsKindWithStatus) {
 		return health.Unseen(known.Workloads()), true
 	}
-	return memory.diagnoses.explain(known.Workloads()), true
+	return memory.diagnoses.explain(health.Starting(known.Workloads(), a.config.Now())), true
 }
 
 // maxUnseen is how long workloads that are not watched are taken to be as they were.

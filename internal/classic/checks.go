@@ -28,6 +28,9 @@ func checkInstalled(e *Examination) []Finding {
 	switch {
 	case status.InstalledCSV == "":
 		return one(finding("M1", Blocks, op.subscriptionKey(), "nothing is installed by it: wait for classic OLM, approve its InstallPlan, or delete the Subscription and install with a ClusterExtension"))
+	case op.CSV == nil && e.Cluster.copiedFrom(op.Subscription) != "":
+		return one(finding("M1", Blocks, op.keyOf(operatorsv1alpha1.ClusterServiceVersionKind, status.InstalledCSV), "it is a copy of %s/%s: move the Subscription in namespace %[1]q, and delete this one, which keeps the operator",
+			e.Cluster.copiedFrom(op.Subscription), status.InstalledCSV))
 	case op.CSV == nil:
 		return one(finding("M1", Blocks, op.keyOf(operatorsv1alpha1.ClusterServiceVersionKind, status.InstalledCSV), "it is installed as the Subscription says, and there is none: let classic OLM install it again"))
 	}
@@ -419,8 +422,13 @@ func checkName(e *Examination) []Finding {
 			return one(finding("G16", Blocks, extensionKey(ext.Name), "it has package %q already, which can be on a cluster once: delete the Subscription, which keeps the operator; to delete the extension deletes its CRDs with all custom resources", ext.Package()))
 		}
 	}
+	var copies []Finding
 	for i := range e.Cluster.Subscriptions {
 		other := nameOf(&e.Cluster.Subscriptions[i])
+		if e.Cluster.hasCopyOf(&e.Cluster.Subscriptions[i], e.Operator) {
+			copies = append(copies, finding("G16", Attention, e.Operator.subscriptionKey(), "Subscription %q in namespace %q has a copy of this ClusterServiceVersion, and classic OLM may install the operator there once this one has moved: delete that Subscription", other.Name, other.Namespace))
+			continue
+		}
 		if spec := e.Cluster.Subscriptions[i].Spec; other != e.Operator.Name && spec != nil && spec.Package == e.Operator.Package() {
 			if e.Moves != nil && e.Moves(other) {
 				return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "Subscription %q in namespace %q is for the same package, which can be on a cluster once: move one of the two, and delete the other", other.Name, other.Namespace))
@@ -432,7 +440,7 @@ func checkName(e *Examination) []Finding {
 			return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "the Subscription in namespace %q has the same name, and extensions have no namespace: give a name with --name", other.Namespace))
 		}
 	}
-	return nil
+	return copies
 }
 
 // checkProspect has what the controller itself would say.

@@ -208,6 +208,22 @@ func TestChecks(t *testing.T) {
 			},
 			want: []string{"G16 needs attention"}, texts: []string{"again", "elsewhere", "same package"},
 		},
+		"G16, F30: a Subscription of the same name with a copy": {
+			change: func(a *asked) {
+				a.install("sample", testPackage, testCSV)
+				a.Subscriptions[1].Namespace, a.CSVs = "elsewhere", a.CSVs[:1]
+				a.Copies = []Object{thing("ClusterServiceVersion.operators.coreos.com", "elsewhere", testCSV, map[string]string{operatorsv1alpha1.CopiedLabelKey: testNamespace})}
+				a.exam.Moves = func(types.NamespacedName) bool { return true }
+			},
+			want: []string{"G16 needs attention"}, texts: []string{"sample", "elsewhere", "has a copy"},
+		},
+		"M1, F30: it has a copy": {
+			change: func(a *asked) {
+				a.CSVs = nil
+				a.Copies = []Object{thing("ClusterServiceVersion.operators.coreos.com", testNamespace, testCSV, map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"})}
+			},
+			want: []string{"M1 blocks"}, texts: []string{"it is a copy of elsewhere/" + testCSV}, state: Ineligible,
+		},
 		"G17: a Subscription that was made again": {
 			change: func(a *asked) {
 				record, err := operatorNamed(t, a.Cluster, testPackage).Record("once", Quiet, Fates{}, nil)

@@ -80,6 +80,22 @@ func (c *Cluster) Operators() []Operator {
 	return found
 }
 
+// copiedFrom returns the namespace of the ClusterServiceVersion of which a Subscription has a copy only; empty if it
+// has none.
+func (c *Cluster) copiedFrom(subscription *operatorsv1alpha1.Subscription) string {
+	for _, one := range c.Copies {
+		if one.Key.Namespace == subscription.Namespace && one.Key.Name == subscription.Status.InstalledCSV {
+			return one.Meta.Labels[operatorsv1alpha1.CopiedLabelKey]
+		}
+	}
+	return ""
+}
+
+// hasCopyOf reports whether a Subscription has a copy of the ClusterServiceVersion of an operator.
+func (c *Cluster) hasCopyOf(subscription *operatorsv1alpha1.Subscription, op *Operator) bool {
+	return op.CSV != nil && subscription.Status.InstalledCSV == op.CSV.Name && c.copiedFrom(subscription) == op.CSV.Namespace
+}
+
 // nameOf is the name of an object with its namespace.
 func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -64,15 +62,8 @@ func eventOf(kind schema.GroupKind, of apiwatch.EventType, obj json.RawMessage) 
 // objectIn reads an object as far as it is there, which of most kinds is the metadata only.
 // workloadAt is nil for what does not run anything.
 func objectIn(kind schema.GroupKind, data json.RawMessage) (metadata *metav1.ObjectMeta, workloadAt func(object.Key) health.Workload, err error) {
-	switch kind {
-	case health.DeploymentKind:
-		deployment := &appsv1.Deployment{}
-		err := json.Unmarshal(data, deployment)
-		return &deployment.ObjectMeta, func(key object.Key) health.Workload { return health.OfDeployment(key, deployment) }, err
-	case object.APIServiceKind:
-		service := &apiregistrationv1.APIService{}
-		err := json.Unmarshal(data, service)
-		return &service.ObjectMeta, func(key object.Key) health.Workload { return health.OfAPIService(key, service) }, err
+	if health.HasStatus(kind) {
+		return health.Decode(kind, data)
 	}
 	of := struct {
 		metav1.ObjectMeta `json:"metadata"`

@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -50,34 +48,25 @@ type Workload struct {
 
 	// Selector selects its pods. It is empty unless they may tell why it does not serve.
 	Selector string
-}
 
-// DeploymentKind is that of what runs. The status of API services is read, too.
-var DeploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+	// Created is when the object was created, of a workload that is not available and whose status does not tell
+	// whether it ever was.
+	Created time.Time
+}
 
 // Of gives the workloads among live objects, as they were when the objects were read.
 func Of(live map[object.Key]*unstructured.Unstructured) map[object.Key]Workload {
 	found := map[object.Key]Workload{}
 	for key, obj := range live {
+		judge, hasStatus := judges[key.GroupKind]
 		switch {
 		case obj.GetDeletionTimestamp() != nil:
 			found[key] = terminating(key, obj)
-		case key.GroupKind == DeploymentKind:
-			found[key] = typed(key, obj, OfDeployment)
-		case key.GroupKind == object.APIServiceKind:
-			found[key] = typed(key, obj, OfAPIService)
+		case hasStatus:
+			found[key] = judge.ofObject(key, obj)
 		}
 	}
 	return found
-}
-
-// typed is what there is to say of an object of the type T.
-func typed[T any](key object.Key, live *unstructured.Unstructured, of func(object.Key, *T) Workload) Workload {
-	read := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, read); err != nil {
-		return Workload{Key: key, Available: metav1.ConditionUnknown, Reason: "its status cannot be read"}
-	}
-	return of(key, read)
 }
 
 // terminating is an object that somebody has deleted and that is still there. It
@@ -139,7 +128,7 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	}
 	workload.Since, workload.Recovered = since(deployment, available, progressing)
 	if workload.Available == metav1.ConditionFalse || workload.Stuck && !paused {
-		workload.Selector = selectorOf(deployment)
+		workload.Selector = selectorOf(deployment.Spec.Selector)
 	}
 	return workload
 }
@@ -168,9 +157,9 @@ func minReady(deployment *appsv1.Deployment) time.Duration {
 	return time.Duration(deployment.Spec.MinReadySeconds) * time.Second
 }
 
-// selectorOf is empty for a Deployment that would select all pods, or none.
-func selectorOf(deployment *appsv1.Deployment) string {
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+// selectorOf is empty for a selector of all pods, or of none.
+func selectorOf(of *metav1.LabelSelector) string {
+	selector, err := metav1.LabelSelectorAsSelector(of)
 	if err != nil || selector.Empty() {
 		return ""
 	}

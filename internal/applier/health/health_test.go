@@ -159,8 +159,8 @@ status: {replicas: many}`,
 			}
 			key := object.Key{GroupKind: DeploymentKind, Namespace: "ns", Name: "d"}
 			tc.want.Key = key
-			if diff := cmp.Diff(tc.want, typed(key, obj, OfDeployment)); diff != "" {
-				t.Errorf("typed() (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, Of(map[object.Key]*unstructured.Unstructured{key: obj})[key]); diff != "" {
+				t.Errorf("workload (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -5,17 +5,11 @@ import (
 	"regexp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
-
-// HasStatus says that the status of the objects of a kind tells how a workload is doing.
-func HasStatus(kind schema.GroupKind) bool {
-	return kind == DeploymentKind || kind == object.APIServiceKind
-}
 
 // Serves says that a workload serves with one pod at least, all of it as its last change wants
 // it. One that is to have no pods is available and serves nobody.
