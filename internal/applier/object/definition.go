@@ -1,11 +1,15 @@
 package object
 
 import (
+	"fmt"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // DefinedBy is the resource of a definition, in a version that is served, and its
@@ -74,4 +78,27 @@ func definitionIn(obj *unstructured.Unstructured) *apiextensionsv1.CustomResourc
 		return nil
 	}
 	return definition
+}
+
+// deletionOf says what the deletion of a CRD waits for; it is empty for other objects. The API server deletes all
+// custom resources first, and needs the conversion webhook to list them.
+func deletionOf(live *unstructured.Unstructured) string {
+	definition := definitionIn(live)
+	if definition == nil {
+		return ""
+	}
+	text := "it is being deleted"
+	for _, condition := range definition.Status.Conditions {
+		if condition.Type == apiextensionsv1.Terminating && condition.Message != "" {
+			text += ": " + excerpt.Line(excerpt.Scrub(condition.Message), maxListed)
+		}
+	}
+	name := argument(definition.Name, "CRD")
+	text += fmt.Sprintf("; its custom resources go first: see which of them have finalizers that no operator removes: "+
+		"`kubectl get %s -A -o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,FINALIZERS:.metadata.finalizers`", name)
+	if conversion := definition.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
+		text += fmt.Sprintf("; if the conversion webhook no longer answers, switch it off: "+
+			"`kubectl patch customresourcedefinition %s --type=merge -p '{\"spec\":{\"conversion\":{\"strategy\":\"None\",\"webhook\":null}}}'`", name)
+	}
+	return text
 }

@@ -23,6 +23,9 @@ type Holder struct {
 	Deleted    bool
 	Finalizers []string
 
+	// Waits says what the deletion of a CRD waits for, and what to do about it. It is empty for other objects.
+	Waits string
+
 	// Kept is set if the object has the annotation of [IsKept] and no owner reference. The garbage collector
 	// does not delete it with an extension. Helm ignores the annotation of the live object.
 	Kept bool
@@ -54,6 +57,9 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 	holder := Holder{
 		Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers(),
 		Kept: IsKept(live) && len(live.GetOwnerReferences()) == 0,
+	}
+	if holder.Deleted {
+		holder.Waits = deletionOf(live)
 	}
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	controller := metav1.GetControllerOfNoCopy(live)
@@ -171,6 +177,8 @@ func argument(name, placeholder string) string {
 // waitsFor is for what still belongs to an earlier extension of the same name.
 func (h Holder) waitsFor(claimant Owner) string {
 	switch {
+	case h.Waits != "":
+		return h.Waits
 	case h.Deleted && len(h.Finalizers) > 0:
 		return fmt.Sprintf("it is being deleted, and waits for finalizers [%s]: `kubectl describe` says more; it goes on by itself then",
 			excerpt.Of(h.Finalizers, maxListed))

@@ -163,6 +163,49 @@ func TestHolderOfAnAPIOfTheCluster(t *testing.T) {
 	}
 }
 
+// TestDeletionOfACRD is F10: a message about a CRD that is being deleted names what it waits for, and commands.
+func TestDeletionOfACRD(t *testing.T) {
+	t.Parallel()
+	const head = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: widgets.garden.test
+  deletionTimestamp: "2026-11-29T12:00:00Z"
+  finalizers: [customresourcecleanup.apiextensions.k8s.io]
+  labels: {olm.operatorframework.io/owner-kind: ClusterExtension, olm.operatorframework.io/owner-name: mine}
+spec: {group: garden.test, names: {plural: widgets, kind: Widget}, scope: Namespaced, versions: []`
+	for name, test := range map[string]struct {
+		rest        string
+		want, never []string
+	}{
+		"custom resources with finalizers": {
+			rest:  "}\nstatus: {conditions: [{type: Terminating, status: 'True', reason: InstanceDeletionInProgress, message: CustomResource deletion is in progress}]}",
+			want:  []string{"it is being deleted: CustomResource deletion is in progress", "`kubectl get widgets.garden.test -A"},
+			never: []string{"kubectl patch"},
+		},
+		"a conversion webhook that does not answer": {
+			rest: ", conversion: {strategy: Webhook}}\nstatus: {conditions: [{type: Terminating, status: 'True', reason: InstanceDeletionFailed, message: 'could not list instances: conversion webhook failed'}]}",
+			want: []string{"could not list instances: conversion webhook failed", "`kubectl patch customresourcedefinition widgets.garden.test"},
+		},
+		"just deleted": {rest: "}", want: []string{"it is being deleted; its custom resources go first"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := HolderOf(fromYAML(t, head+test.rest)).wayOut(Owner{Name: "mine"}, true)
+			for _, want := range test.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("way out is %q, without %q", got, want)
+				}
+			}
+			for _, never := range append(test.never, "goes on by itself") {
+				if strings.Contains(got, never) {
+					t.Errorf("way out is %q, with %q", got, never)
+				}
+			}
+		})
+	}
+}
+
 // TestHandedOver does what the ways out say.
 func TestHandedOver(t *testing.T) {
 	t.Parallel()
