@@ -119,6 +119,10 @@ func TestManifestsAreBounded(t *testing.T) {
 			reason:   "text costs what it has",
 			manifest: object(`"` + strings.Repeat(`[{,\"`, 1<<20) + `"`),
 		},
+		"F19: a large one behind the first separator": {
+			reason:   "Helm begins each manifest with a separator and a comment",
+			manifest: "---\n# Source: x/templates/object.json\n" + object(`"`+strings.Repeat("x", maxManifestYAML)+`"`),
+		},
 		"values":                 {manifest: object("[" + strings.Repeat("[],", maxManifestValues/2) + "0]"), want: "more values than are read"},
 		"values of many objects": {manifest: strings.Repeat(object(few), maxManifestValues/1000), want: "more values than are read"},
 		"values of many documents": {

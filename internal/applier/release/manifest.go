@@ -38,10 +38,11 @@ func documentsOf(manifest string, do func(document []byte) error) error {
 	}
 }
 
+// withoutComments removes comments before a document, and the separator that the reader leaves before the first one.
 func withoutComments(document []byte) []byte {
 	for {
 		document = bytes.TrimSpace(document)
-		if !bytes.HasPrefix(document, []byte("#")) {
+		if !bytes.HasPrefix(document, []byte("#")) && !bytes.HasPrefix(document, []byte("---\n")) {
 			return document
 		}
 		_, document, _ = bytes.Cut(document, []byte("\n"))
