@@ -75,6 +75,27 @@ func TestPatchOf(t *testing.T) {
 			want: `{"imagePullSecrets":null}`,
 		},
 		"F15: pull secrets that no revision sets": {kind: accountKind, wanted: "secrets: []", live: "imagePullSecrets: [{name: x}]"},
+		"F13: dropped ServiceAccount of a pod": {
+			reason: "the API server stores it under two names, and sets one from the other",
+			kind:   deploymentKind,
+			before: "spec: {template: {spec: {serviceAccountName: a}}}",
+			wanted: "spec: {template: {spec: {}}}",
+			live:   "spec: {template: {spec: {serviceAccountName: a, serviceAccount: a}}}",
+			want:   `{"spec":{"template":{"spec":{"serviceAccount":null,"serviceAccountName":null}}}}`,
+		},
+		"F13: ServiceAccount under its old name": {
+			kind: deploymentKind, wanted: "spec: {template: {spec: {serviceAccount: a}}}",
+			live: "spec: {template: {spec: {serviceAccountName: a, serviceAccount: a}}}",
+		},
+		"F13: changed ServiceAccount under its old name": {
+			kind:   deploymentKind,
+			before: "spec: {template: {spec: {serviceAccount: a}}}", wanted: "spec: {template: {spec: {serviceAccount: b}}}",
+			live: "spec: {template: {spec: {serviceAccountName: a, serviceAccount: a}}}",
+			want: `{"spec":{"template":{"spec":{"serviceAccount":"b","serviceAccountName":"b"}}}}`,
+		},
+		"F13: ServiceAccount that another writer has set": {
+			kind: deploymentKind, wanted: "spec: {template: {spec: {}}}", live: "spec: {template: {spec: {serviceAccountName: a, serviceAccount: a}}}",
+		},
 		"rules of an aggregated role": {
 			reason: "the cluster fills them in",
 			kind:   roleKind,

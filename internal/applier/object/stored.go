@@ -48,6 +48,9 @@ func stored(value any, t goType) any {
 				kept[key] = inner
 			}
 		}
+		if t.Type == reflect.TypeFor[corev1.PodSpec]() {
+			setAlias(kept)
+		}
 		return kept
 	case []any:
 		kept := make([]any, len(value))
@@ -73,6 +76,17 @@ func storedBelow(t goType, key string, value any) (_ any, said bool) {
 		return "", true // an entry without a value
 	default:
 		return stored(value, inner), true
+	}
+}
+
+// setAlias sets both names of the ServiceAccount of a pod, as the API server does. To drop one, both must be dropped.
+func setAlias(pod map[string]any) {
+	const name, alias = "serviceAccountName", "serviceAccount"
+	switch {
+	case !isEmpty(pod[name]):
+		pod[alias] = pod[name]
+	case !isEmpty(pod[alias]):
+		pod[name] = pod[alias]
 	}
 }
 
