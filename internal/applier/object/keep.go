@@ -13,6 +13,7 @@ func keepStored(wanted, before, live map[string]any, t goType) {
 	if before == nil {
 		before = map[string]any{}
 	}
+	dropExcluded(wanted, before, live, t)
 	for key := range before {
 		if _, said := wanted[key]; !said && live[key] == nil {
 			delete(before, key) // it is gone already
@@ -27,6 +28,12 @@ func keepStored(wanted, before, live map[string]any, t goType) {
 		case isAsWanted(value, before[key], live[key], inner):
 			wanted[key] = runtime.DeepCopyJSONValue(live[key])
 			before[key] = wanted[key]
+		case before[key] == nil:
+			added := map[string]any{}
+			keepBelow(value, added, live[key], inner.of(value))
+			if len(added) > 0 {
+				before[key] = added
+			}
 		default:
 			keepBelow(value, before[key], live[key], inner.of(value))
 		}

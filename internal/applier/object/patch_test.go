@@ -75,6 +75,42 @@ func TestPatchOf(t *testing.T) {
 			want: `{"imagePullSecrets":null}`,
 		},
 		"F15: pull secrets that no revision sets": {kind: accountKind, wanted: "secrets: []", live: "imagePullSecrets: [{name: x}]"},
+		"F12: the other half of a PodDisruptionBudget, by a user": {
+			kind:   budgetKind,
+			before: "spec: {minAvailable: 1}", wanted: "spec: {minAvailable: 1}", live: "spec: {maxUnavailable: 1}",
+			want: `{"spec":{"maxUnavailable":null,"minAvailable":1}}`,
+		},
+		"F12: a strategy without the default of another one": {
+			kind:   setKind,
+			before: "spec: {replicas: 1}", wanted: "spec: {replicas: 1, updateStrategy: {type: OnDelete}}",
+			live: "spec: {replicas: 1, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}}}",
+			want: `{"spec":{"updateStrategy":{"rollingUpdate":null,"type":"OnDelete"}}}`,
+		},
+		"F12: conversion that an operator has switched on": {
+			kind:   definitionKind,
+			before: "spec: {conversion: {strategy: None}}", wanted: "spec: {conversion: {strategy: None}}",
+			live: "spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1]}}}",
+			want: `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`,
+		},
+		"F12: a variable with a source, by a user": {
+			kind:   deploymentKind,
+			before: "spec: {template: {spec: {containers: [{name: c, env: [{name: A, value: x}]}]}}}",
+			wanted: "spec: {template: {spec: {containers: [{name: c, env: [{name: A, value: x}]}]}}}",
+			live:   "spec: {template: {spec: {containers: [{name: c, env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]}}}",
+			want:   `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"$setElementOrder/env":[{"name":"A"}],"env":[{"name":"A","value":"x","valueFrom":null}],"name":"c"}]}}}}`,
+		},
+		"F12: a probe of another kind, by a user": {
+			kind:   deploymentKind,
+			before: "spec: {template: {spec: {containers: [{name: c, livenessProbe: {httpGet: {port: 1}}}]}}}",
+			wanted: "spec: {template: {spec: {containers: [{name: c, livenessProbe: {httpGet: {port: 1}}}]}}}",
+			live:   "spec: {template: {spec: {containers: [{name: c, livenessProbe: {tcpSocket: {port: 1}}}]}}}",
+			want:   `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"livenessProbe":{"httpGet":{"port":1},"tcpSocket":null},"name":"c"}]}}}}`,
+		},
+		"F12: a key of a ConfigMap as binary data, by a user": {
+			kind:   configMapKind,
+			before: "data: {a: x}", wanted: "data: {a: x}", live: "binaryData: {a: eA==, b: eA==}",
+			want: `{"binaryData":{"a":null},"data":{"a":"x"}}`,
+		},
 		"F13: dropped ServiceAccount of a pod": {
 			reason: "the API server stores it under two names, and sets one from the other",
 			kind:   deploymentKind,
@@ -318,6 +354,7 @@ const (
 	serviceKind    = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n"
 	roleKind       = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
 	bindingKind    = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\n"
+	setKind        = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\n"
 	accountKind    = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: x}\n"
 	policyKind     = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\n"
 	apiServiceKind = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: x}\n"
