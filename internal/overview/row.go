@@ -41,7 +41,7 @@ const (
 	// Waiting is one whose spec no controller has looked at yet.
 	Waiting Health = "Waiting"
 
-	// Suspended is one of which nothing is written, because its spec says so.
+	// Suspended is one of which nothing is written, because its spec says so, without another problem.
 	Suspended Health = "Suspended"
 
 	// Reconciling is one that is being worked on.
@@ -144,6 +144,11 @@ func LifecycleOf(ext *ocv1.ClusterExtension) Lifecycle {
 	}
 }
 
+// isProblem reports whether Ready says more than that the extension is suspended.
+func isProblem(ready *metav1.Condition) bool {
+	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason != ocv1.ReasonSuspended
+}
+
 // Lifecycle is what decides about the health of an extension or a catalog besides its conditions.
 type Lifecycle struct {
 	// IsCurrent says that the conditions are about the spec as it is.
@@ -169,7 +174,7 @@ func HealthOf(conditions []metav1.Condition, at Lifecycle) (Health, string) {
 		return Terminating, message
 	case !isCurrent:
 		return Waiting, "no controller has looked at this spec yet"
-	case at.Suspended:
+	case at.Suspended && !isProblem(ready):
 		return Suspended, message
 	case meta.IsStatusConditionTrue(conditions, ocv1.TypeReconciling):
 		return Reconciling, message
