@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -41,10 +43,30 @@ func (o Owner) Has(live metav1.Object) bool {
 	return o.IsOwnerOf(live) || IsKept(live) && live.GetLabels()[LabelOwnerName] == o.Name && o.Owns(live)
 }
 
+// IsHome reports whether an object is never deleted when a revision drops it: a Namespace, which would be deleted with
+// all objects of others, or the ServiceAccount of the extension, without which it could do nothing more.
+func (o Owner) IsHome(key Key) bool {
+	switch key.GroupKind {
+	case schema.GroupKind{Kind: "Namespace"}:
+		return true
+	case schema.GroupKind{Kind: "ServiceAccount"}:
+		return key.Namespace == o.Namespace && key.Name == o.ServiceAccount
+	}
+	return false
+}
+
+// isHomeOf is [Owner.IsHome] for an object whose kind is known.
+func (o Owner) isHomeOf(live metav1.Object) bool {
+	typed, is := live.(runtime.Object)
+	return is && o.IsHome(Key{
+		GroupKind: typed.GetObjectKind().GroupVersionKind().GroupKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
+	})
+}
+
 // hasReleased reports whether an object that is kept was released by an extension of this name and
 // namespace, or by the Helm release of that name: Helm's annotations name it, and no extension does.
 func (o Owner) hasReleased(live metav1.Object) bool {
-	return IsKept(live) && live.GetLabels()[LabelOwnerName] == "" && o.isOfRelease(live)
+	return (IsKept(live) || o.isHomeOf(live)) && live.GetLabels()[LabelOwnerName] == "" && o.isOfRelease(live)
 }
 
 // isOfRelease reports whether Helm's annotations name the release of the extension.

@@ -57,6 +57,9 @@ type Step struct {
 	// has made this Secret. It is empty for all other objects.
 	legacy string
 
+	// isHome is set for a dropped object that is never deleted, see [object.Owner.IsHome].
+	isHome bool
+
 	// dryRunDone says that the object was created in a dry run.
 	dryRunDone bool
 
@@ -87,9 +90,9 @@ const (
 )
 
 // isKept reports whether a dropped object is kept, because its manifest or the object on the cluster has
-// the annotation.
+// the annotation, or because other objects are in it or depend on it.
 func (s *Step) isKept() bool {
-	return object.IsKept(s.Object) || s.Live != nil && object.IsKept(s.Live)
+	return s.isHome || object.IsKept(s.Object) || s.Live != nil && object.IsKept(s.Live)
 }
 
 // removal returns the change to an object that the revision has dropped.
@@ -198,7 +201,7 @@ func (p *Planner) Plan(wanted, before []*unstructured.Unstructured, helmCRDs []s
 		delete(old, item.Key)
 	}
 	for _, item := range old {
-		result.prune = append(result.prune, Step{Item: item})
+		result.prune = append(result.prune, Step{Item: item, isHome: p.Owner.IsHome(item.Key)})
 	}
 	slices.SortFunc(result.prune, func(a, b Step) int { return a.Key.Compare(b.Key) })
 	result.prerequisites = prerequisitesOf(result.Steps)

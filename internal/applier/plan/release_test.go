@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -121,4 +122,61 @@ func TestHelmCRDsAreAdopted(t *testing.T) {
 func annotated(object *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 	object.SetAnnotations(map[string]string{key: value})
 	return object
+}
+
+// TestHomeIsReleased is F24: a Namespace, and the ServiceAccount of the extension, are released where a new version drops
+// them, and adopted again where a later one has them.
+func TestHomeIsReleased(t *testing.T) {
+	t.Parallel()
+	owner := object.Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "installer"}
+	for name, tc := range map[string]struct {
+		manifest string
+		want     object.Change
+	}{
+		"own namespace":        {manifest: "{apiVersion: v1, kind: Namespace, metadata: {name: ns}}", want: object.Released},
+		"another namespace":    {manifest: "{apiVersion: v1, kind: Namespace, metadata: {name: other}}", want: object.Released},
+		"own ServiceAccount":   {manifest: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: installer, namespace: ns}}", want: object.Released},
+		"other ServiceAccount": {manifest: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: operator, namespace: ns}}", want: object.Deleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			manifest := owner.Own(stepOf(t, tc.manifest).Object)
+			live := manifest.DeepCopy()
+			owner.Stamp(live)
+			mapper := meta.NewDefaultRESTMapper(nil)
+			mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+			mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
+			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), live)
+			planner := NewPlanner(client, mapper, owner, func(context.Context, object.Owner) error { return nil })
+			planned, err := planner.Plan(nil, []*unstructured.Unstructured{manifest}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := planner.Inspect(t.Context(), planned); err != nil {
+				t.Fatal(err)
+			}
+			executor := planner.Executor()
+			if err := executor.Execute(t.Context(), planned); err != nil {
+				t.Fatal(err)
+			}
+			key := object.KeyOf(manifest)
+			if diff := cmp.Diff(map[object.Key]object.Change{key: tc.want}, executor.Progress.Changes); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+			items, err := object.Items(mapper, owner, []*unstructured.Unstructured{manifest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := resourceOf(client, items[0]).Get(t.Context(), manifest.GetName(), metav1.GetOptions{})
+			if tc.want == object.Deleted {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if owner.Has(found) || !owner.Owns(found) {
+				t.Errorf("of the extension: %t, may be adopted: %t", owner.Has(found), owner.Owns(found))
+			}
+		})
+	}
 }
