@@ -80,8 +80,8 @@ func (c *Cluster) Operators() []Operator {
 	return found
 }
 
-// copiedFrom returns the namespace of the ClusterServiceVersion of which a Subscription has a copy only; empty if it
-// has none.
+// copiedFrom returns the namespace of the original if a Subscription has only a copy of a ClusterServiceVersion; empty
+// otherwise.
 func (c *Cluster) copiedFrom(subscription *operatorsv1alpha1.Subscription) string {
 	for _, one := range c.Copies {
 		if one.Key.Namespace == subscription.Namespace && one.Key.Name == subscription.Status.InstalledCSV {

@@ -41,7 +41,7 @@ const (
 	// Waiting is one whose spec no controller has looked at yet.
 	Waiting Health = "Waiting"
 
-	// Suspended is one of which nothing is written, because its spec says so, without another problem.
+	// Suspended is one whose spec suspends it, without another problem.
 	Suspended Health = "Suspended"
 
 	// Reconciling is one that is being worked on.

@@ -31,11 +31,11 @@ func TestRowOf(t *testing.T) {
 		"at work":                         {change: conditions(is(ocv1.TypeReconciling, "True", "RollingOut", ""), is(ocv1.TypeReady, "Unknown", "RollingOut", "on its way")), health: Reconciling, message: "on its way"},
 		"stuck":                           {change: conditions(unready, is(ocv1.TypeStalled, "True", "Blocked", "somebody has to act")), health: Stalled, message: "somebody has to act"},
 		"not for long":                    {change: conditions(unready), health: NotReady, message: "it does not serve"},
-		"not known":                       {change: conditions(is(ocv1.TypeReady, "Unknown", "AvailabilityUnknown", "who knows")), health: Unknown, message: "who knows"},
+		"not known":                       {change: conditions(is(ocv1.TypeReady, "Unknown", "AvailabilityUnknown", "not known")), health: Unknown, message: "not known"},
 		"of another release":              {change: conditions(is(ocv1.TypeInstalled, "True", "Succeeded", "")), health: Unknown, message: "its status has no condition Ready"},
 		"suspended":                       {change: conditions(ready, is(ocv1.TypeSuspended, "True", "UserRequested", "")), health: Suspended, message: "all is well"},
 		"F6: suspended, with a problem":   {change: conditions(unready, is(ocv1.TypeSuspended, "True", "UserRequested", "")), health: NotReady, message: "it does not serve"},
-		"F6: suspended, and not known":    {change: conditions(is(ocv1.TypeReady, "Unknown", "AvailabilityUnknown", "who knows"), is(ocv1.TypeSuspended, "True", "UserRequested", "")), health: Unknown, message: "who knows"},
+		"F6: suspended, and not known":    {change: conditions(is(ocv1.TypeReady, "Unknown", "AvailabilityUnknown", "not known"), is(ocv1.TypeSuspended, "True", "UserRequested", "")), health: Unknown, message: "not known"},
 		"F6: suspended before an install": {change: conditions(is(ocv1.TypeReady, "False", ocv1.ReasonSuspended, "nothing is installed"), is(ocv1.TypeSuspended, "True", "UserRequested", "")), health: Suspended, message: "nothing is installed"},
 		"deleted":                         {change: func(e *ocv1.ClusterExtension) { e.DeletionTimestamp = &at }, health: Terminating, message: "all is well"},
 		"deleted and stuck": {change: func(e *ocv1.ClusterExtension) {

@@ -49,8 +49,8 @@ type Workload struct {
 	// Selector selects its pods. It is empty unless they may tell why it does not serve.
 	Selector string
 
-	// Created is when the object was created, of a workload that is not available and whose status does not tell
-	// whether it ever was.
+	// Created is the time at which the object was created. It is set for a workload that is not available, and whose
+	// status does not show whether it ever was.
 	Created time.Time
 }
 

@@ -16,7 +16,7 @@ import (
 // DeploymentKind is the kind of Deployments.
 var DeploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 
-// judges has the kinds whose status tells how an object is doing.
+// judges contains the kinds whose status counts, with the functions that read it.
 var judges = map[schema.GroupKind]judge{
 	DeploymentKind:        judgeWith(OfDeployment),
 	object.APIServiceKind: judgeWith(OfAPIService),
@@ -52,7 +52,7 @@ func judgeWith[T any](of func(object.Key, *T) Workload) judge {
 	}
 }
 
-// HasStatus reports whether the status of the objects of a kind tells how they are doing.
+// HasStatus reports whether the status of the objects of a kind counts.
 func HasStatus(kind schema.GroupKind) bool {
 	_, has := judges[kind]
 	return has

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// startTime is how long a workload without a revision history may take to start its first pods. Deployments have the
-// same limit by default.
+// startTime bounds the start of the first pods of a workload without a revision history. Deployments have the same
+// limit by default.
 const startTime = 10 * time.Minute
 
 // replicas are the numbers by which a workload is judged.

@@ -133,7 +133,7 @@ func TestHealthOfKinds(t *testing.T) {
 	}
 }
 
-// TestStarting: a workload that says nothing of its past is starting in its first minutes, and unavailable later.
+// TestStarting: a workload without a history is starting in its first minutes, and unavailable later.
 func TestStarting(t *testing.T) {
 	t.Parallel()
 	created := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)

@@ -80,7 +80,7 @@ func definitionIn(obj *unstructured.Unstructured) *apiextensionsv1.CustomResourc
 	return definition
 }
 
-// deletionOf says what the deletion of a CRD waits for; it is empty for other objects. The API server deletes all
+// deletionOf returns what the deletion of a CRD waits for; it is empty for other objects. The API server deletes all
 // custom resources first, and needs the conversion webhook to list them.
 func deletionOf(live *unstructured.Unstructured) string {
 	definition := definitionIn(live)

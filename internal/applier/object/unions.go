@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// unions are groups of fields of which the API server allows one, by the structs that have them.
+// unions are groups of fields that exclude each other, by the structs that have them.
 var unions = map[reflect.Type][]string{
 	reflect.TypeFor[admissionregistrationv1.WebhookClientConfig](): {"url", "service"},
 	reflect.TypeFor[apiextensionsv1.WebhookClientConfig]():         {"url", "service"},
@@ -35,7 +35,7 @@ var discriminated = map[reflect.Type]struct{ by, value, field string }{
 }
 
 // dropExcluded adds fields of the live object to what the revision before has, so that the patch removes them: those
-// that cannot be set beside a wanted field, whoever has set them.
+// that cannot be set beside a wanted field, even if another writer has set them.
 func dropExcluded(wanted, before, live map[string]any, t goType) {
 	if !t.isKnown() {
 		return
