@@ -46,7 +46,7 @@ func judgeWith[T any](of func(object.Key, *T) Workload) judge {
 		ofJSON: func(data []byte) (*metav1.ObjectMeta, func(object.Key) Workload, error) {
 			read := new(T)
 			err := json.Unmarshal(data, read)
-			metadata := any(read).(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+			metadata := any(read).(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) //nolint:errcheck // true of all built-in types
 			return metadata, func(key object.Key) Workload { return of(key, read) }, err
 		},
 	}

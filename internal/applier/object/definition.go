@@ -3,6 +3,7 @@ package object
 import (
 	"fmt"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,10 +89,8 @@ func deletionOf(live *unstructured.Unstructured) string {
 		return ""
 	}
 	text := "it is being deleted"
-	for _, condition := range definition.Status.Conditions {
-		if condition.Type == apiextensionsv1.Terminating && condition.Message != "" {
-			text += ": " + excerpt.Line(excerpt.Scrub(condition.Message), maxListed)
-		}
+	if terminating := apihelpers.FindCRDCondition(definition, apiextensionsv1.Terminating); terminating != nil && terminating.Message != "" {
+		text += ": " + excerpt.Line(excerpt.Scrub(terminating.Message), maxListed)
 	}
 	name := argument(definition.Name, "CRD")
 	text += fmt.Sprintf("; its custom resources go first: see which of them have finalizers that no operator removes: "+
