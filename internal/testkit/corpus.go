@@ -18,26 +18,31 @@ import (
 // at its usual place beside the checkout. Tests are skipped where it is not there.
 func Corpus(tb testing.TB) string {
 	tb.Helper()
-	dir := cmp.Or(os.Getenv("CORPUS_DIR"), filepath.Join("..", "shared", "corpus"))
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(moduleRoot(tb), dir)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		tb.Skip("corpus not present: set CORPUS_DIR")
-	}
-	return dir
+	return shared(tb, "CORPUS_DIR", "corpus")
 }
 
 // Charts is the folder with real Helm charts. It is not part of the project either: CHARTS_DIR names
 // it, or it is at its usual place beside the checkout. Tests are skipped where it is not there.
 func Charts(tb testing.TB) string {
 	tb.Helper()
-	dir := cmp.Or(os.Getenv("CHARTS_DIR"), filepath.Join("..", "shared", "charts"))
+	return shared(tb, "CHARTS_DIR", "charts")
+}
+
+// Cases is the folder with small inputs that broke systems like this one. It is not part of the project either:
+// CASES_DIR names it, or it is at its usual place beside the checkout. Tests are skipped where it is not there.
+func Cases(tb testing.TB) string {
+	tb.Helper()
+	return shared(tb, "CASES_DIR", "cases")
+}
+
+func shared(tb testing.TB, variable, folder string) string {
+	tb.Helper()
+	dir := cmp.Or(os.Getenv(variable), filepath.Join("..", "shared", folder))
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(moduleRoot(tb), dir)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		tb.Skip("real charts not present: set CHARTS_DIR")
+		tb.Skipf("the folder of %s is not present: set %s", folder, variable)
 	}
 	return dir
 }

@@ -148,6 +148,9 @@ func (r *report) add(j job, of result) {
 	}
 	fmt.Fprintf(r.out, "%-4s %-18s %6s  %6s CPU  %s\n", state, j.name, seconds(of.took), seconds(of.cpu), of.counts())
 	if of.err == nil {
+		if j.suite.prints {
+			fmt.Fprint(r.out, of.output)
+		}
 		return
 	}
 	for _, o := range of.tests {

@@ -28,6 +28,8 @@ type suite struct {
 	always, ci, full []string
 	// onlyFull leaves the suite out of a run for each change, for this reason.
 	onlyFull string
+	// prints is set for a suite whose output outside of tests is part of its result.
+	prints bool
 	// expect is the rough time of a job: long jobs start first.
 	expect time.Duration
 }
@@ -54,6 +56,7 @@ var suites = []suite{
 	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, always: []string{"-browser"}, expect: 90 * time.Second},
 	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 5 * time.Minute},
 	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 3 * time.Minute},
+	{name: "field", pkg: "field", needs: []string{"cluster", "own"}, always: []string{"-cases"}, prints: true, expect: 4 * time.Minute},
 	{name: "charts", pkg: "charts", ci: []string{"-variations=20"}, full: []string{"-variations=200"}, expect: 10 * time.Minute},
 	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, always: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},
 	{name: "status", pkg: "status", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
