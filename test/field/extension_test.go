@@ -90,23 +90,46 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 }
 
 // says waits until a condition of the current generation has a status, and all parts in its message.
-func says(t *testing.T, name, kind string, status metav1.ConditionStatus, parts ...string) (message string) {
+func says(t *testing.T, name, kind string, want metav1.ConditionStatus, parts ...string) (message string) {
 	t.Helper()
 	eventually(t, kind+" of "+name, func(ctx context.Context) error {
-		extension := &ocv1.ClusterExtension{}
-		if err := theSite.Admin.Get(ctx, client.ObjectKey{Name: name}, extension); err != nil {
-			return err
+		var status metav1.ConditionStatus
+		var err error
+		if status, message, err = conditionOf(ctx, name, kind); err == nil && (status != want || !hasAll(message, parts)) {
+			err = fmt.Errorf("%s: %q, want %s with %q", status, message, want, parts)
 		}
-		found := meta.FindStatusCondition(extension.Status.Conditions, kind)
-		if found == nil || found.ObservedGeneration != extension.Generation {
-			return fmt.Errorf("%s of this generation is absent", kind)
+		return err
+	})
+	return message
+}
+
+func hasAll(text string, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// conditionOf reads a condition; the error says that it is not of the current generation.
+func conditionOf(ctx context.Context, name, kind string) (status metav1.ConditionStatus, message string, err error) {
+	extension := &ocv1.ClusterExtension{}
+	if err := theSite.Admin.Get(ctx, client.ObjectKey{Name: name}, extension); err != nil {
+		return "", "", err
+	}
+	found := meta.FindStatusCondition(extension.Status.Conditions, kind)
+	if found == nil || found.ObservedGeneration != extension.Generation {
+		return "", "", fmt.Errorf("%s of this generation is absent", kind)
+	}
+	return found.Status, found.Message, nil
+}
+
+// notReady waits until Ready is not True, and its message has all parts.
+func notReady(t *testing.T, name string, parts ...string) (message string) {
+	t.Helper()
+	eventually(t, "Ready of "+name, func(ctx context.Context) error {
+		status := metav1.ConditionTrue
+		var err error
+		if status, message, err = conditionOf(ctx, name, ocv1.TypeReady); err == nil && (status == metav1.ConditionTrue || !hasAll(message, parts)) {
+			err = fmt.Errorf("%s: %q, want other than True with %q", status, message, parts)
 		}
-		message = found.Message
-		lacks := func(part string) bool { return !strings.Contains(message, part) }
-		if found.Status != status || slices.ContainsFunc(parts, lacks) {
-			return fmt.Errorf("%s %s: %q, want %s with %q", found.Status, found.Reason, message, status, parts)
-		}
-		return nil
+		return err
 	})
 	return message
 }

@@ -25,8 +25,9 @@ func orderRows() []row {
 			create(t, "{apiVersion: p15.test/v1, kind: Clock, metadata: {name: one, namespace: clocks}, spec: {size: 1}}")
 			// The pods of the new version never run: objects stay readable and writable.
 			create(t, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: full, namespace: clocks}, spec: {hard: {pods: "0"}}}`)
+			has(t, "v1 ResourceQuota clocks/full", "status.hard", map[string]any{"pods": "0"})
 			upgrade(t, "clocks", image(push(t, "conversion-early/v2")))
-			says(t, "clocks", ocv1.TypeReady, metav1.ConditionFalse)
+			notReady(t, "clocks")
 			edit(t, "p15.test/v1 Clock clocks/one", `{"spec":{"size":2}}`)
 			create(t, "{apiVersion: p15.test/v1, kind: Clock, metadata: {name: two, namespace: clocks}, spec: {size: 1}}")
 			remove(t, "v1 ResourceQuota clocks/full")
@@ -52,6 +53,9 @@ func orderRows() []row {
 			ready(t, "p12", "1.0.0")
 		}},
 		{"F24", "own-namespace", func(t *testing.T) {
+			place(t, "ledger")
+			edit(t, "v1 Namespace ledger", `{"metadata":{"labels":{"olm.operatorframework.io/owner-name":"ledger"},
+				"annotations":{"meta.helm.sh/release-name":"ledger","meta.helm.sh/release-namespace":"ledger"}}}`)
 			install(t, "ledger", image(push(t, "own-namespace/chart-1.0.0")))
 			ready(t, "ledger", "1.0.0")
 			create(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: of-others, namespace: ledger}}")
@@ -80,7 +84,7 @@ func orderRows() []row {
 			ready(t, "potter", "1.0.0")
 			create(t, "{apiVersion: p22.test/v1, kind: Kiln, metadata: {name: one, namespace: potter}}")
 			install(t, "ceramist", image(push(t, "renamed-package/ceramist")), inNamespace("potter"))
-			says(t, "ceramist", ocv1.TypeProgressing, metav1.ConditionFalse, "--cascade=orphan")
+			notReady(t, "ceramist", "--cascade=orphan")
 			exists(t, "p22.test/v1 Kiln potter/one")
 		}},
 		{"F29", "shared-selector", func(t *testing.T) {
@@ -99,9 +103,10 @@ func orderRows() []row {
 				has(t, "apiextensions.k8s.io/v1 CustomResourceDefinition "+definition.Name, "status.storedVersions", []any{definition.Spec.Versions[0].Name})
 			}
 			time.Sleep(2 * time.Second) // until the kinds are served
+			create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: olm}}")
 			create(t, string(read(t, "copied-csv/setup.yaml")))
 			create(t, string(read(t, "copied-csv/csvs.yaml")))
-			output, err := theSite.CommandOutput(t.Context(), "migrate", "olm", "check", "-n", "b")
+			output, err := theSite.CommandOutput(t.Context(), "migrate", "check", "--all")
 			if !strings.Contains(output, "a/gate.v1.0.0") {
 				t.Errorf("the command says %q, %v: want the original", output, err)
 			}

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
 // statusRows are cases in which an extension must not look better than it is.
@@ -19,34 +16,39 @@ func statusRows() []row {
 				ref := push(t, "health-workloads/"+folder)
 				install(t, name, image(ref))
 				installed(t, name, "1.0.0")
-				says(t, name, ocv1.TypeReady, metav1.ConditionFalse, kind+` "w"`)
+				notReady(t, name, kind+` "w"`)
 				upgrade(t, name, values(map[string]any{"cpu": "1m"}))
+				if kind == "StatefulSet" {
+					notReady(t, name, "are of the new version")
+					remove(t, "v1 Pod "+name+"/w-0") // Kubernetes does not replace a pod that was never ready
+				}
 				ready(t, name, "1.0.0")
 			}
 		}},
 		{"F2", "crd-not-established", func(t *testing.T) {
 			create(t, string(read(t, "crd-not-established/other-crd.yaml")))
 			install(t, "p7a", image(push(t, "crd-not-established/a")))
-			says(t, "p7a", ocv1.TypeReady, metav1.ConditionFalse, "NamesAccepted", "widgets.p7.lab.test")
+			notReady(t, "p7a", "NamesAccepted", "widgets.p7.lab.test")
 			remove(t, "apiextensions.k8s.io/v1 CustomResourceDefinition widgets.p7.lab.test")
 			ready(t, "p7a", "1.0.0")
 			install(t, "p7c", image(push(t, "crd-not-established/c")))
-			says(t, "p7c", ocv1.TypeReady, metav1.ConditionFalse, "NamesAccepted", "things")
+			notReady(t, "p7c", "NamesAccepted", "things")
 		}},
 		{"F3", "cabundle-placeholder", func(t *testing.T) {
 			install(t, "p11-lf", image(push(t, "cabundle-placeholder/lf")))
-			says(t, "p11-lf", ocv1.TypeReady, metav1.ConditionFalse, "caBundle")
+			notReady(t, "p11-lf", "caBundle")
 			install(t, "p11up", image(push(t, "cabundle-placeholder/up-v1")))
 			ready(t, "p11up", "1.0.0")
 			upgrade(t, "p11up", image(push(t, "cabundle-placeholder/up-v2")))
-			says(t, "p11up", ocv1.TypeReady, metav1.ConditionFalse, "caBundle")
+			notReady(t, "p11up", "caBundle")
 			create(t, "{apiVersion: p11.lab.test/v1, kind: Komegas, metadata: {name: still, namespace: p11up}}") // is served
 		}},
 		{"F4", "no-pods", func(t *testing.T) {
 			place(t, "nopods")
 			create(t, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: small, namespace: nopods}, spec: {hard: {requests.cpu: 100m}}}`)
+			has(t, "v1 ResourceQuota nopods/small", "status.hard", map[string]any{"requests.cpu": "100m"})
 			install(t, "nopods", image(push(t, "no-pods/bundle")))
-			message := says(t, "nopods", ocv1.TypeReady, metav1.ConditionFalse, "exceeded quota: small", "limited: requests.cpu=100m")
+			message := notReady(t, "nopods", "exceeded quota: small", "limited: requests.cpu=100m")
 			if strings.Count(message, "exceeded quota") != 1 || regexp.MustCompile(`nopods-[0-9a-f]{6,}`).MatchString(message) {
 				t.Errorf("Ready says %q: want the cause once, without generated names", message)
 			}

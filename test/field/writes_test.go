@@ -18,7 +18,7 @@ func writeRows() []row {
 			create(t, denyBudgets)
 			time.Sleep(5 * time.Second) // a policy counts only a moment after it is written
 			edit(t, "policy/v1 PodDisruptionBudget p9stop/p", `{"spec":{"minAvailable":2}}`)
-			says(t, "p9stop", ocv1.TypeReady, metav1.ConditionFalse, `PodDisruptionBudget "p"`)
+			notReady(t, "p9stop", `PodDisruptionBudget "p"`)
 			remove(t, "apps/v1 Deployment p9stop/w")
 			exists(t, "apps/v1 Deployment p9stop/w")
 			remove(t, "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding p9stop")
