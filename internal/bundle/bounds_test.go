@@ -124,16 +124,17 @@ func TestCopiesOfAConfigurationAreBounded(t *testing.T) { //nolint:paralleltest 
 	}
 }
 
-// TestCopiesOfANameAreBounded: each container has one.
+// TestCopiesOfANameAreBounded: each container can have one.
 func TestCopiesOfANameAreBounded(t *testing.T) {
 	t.Parallel()
-	b := withContainers(1, 1<<10)
-	for size, want := range map[int]string{
-		bundle.MaxNameCopiesBytes >> 10: "",
-		bundle.MaxNameCopiesBytes>>10 + 1: "invalid bundle: metadata.name: the name has 8193 bytes, and each of 1024 containers gets a copy " +
+	const longest = 253
+	for containers, want := range map[int]string{
+		bundle.MaxNameCopiesBytes / longest: "",
+		bundle.MaxNameCopiesBytes/longest + 1: "invalid bundle: metadata.name: the name has 253 bytes, and each of 33157 containers gets a copy " +
 			"as OPERATOR_CONDITION_NAME; all copies may have 8388608 bytes",
 	} {
-		b.CSV.Name = strings.Repeat("x", size)
+		b := withContainers(1, containers)
+		b.CSV.Name = strings.Repeat("x", longest)
 		if err := render(t, b, ""); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("err = %v, want %q", err, want)
 		}

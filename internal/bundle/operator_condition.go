@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -9,26 +10,88 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// conditionNameVariable is where operators written for classic OLM look for the name of
-// their OperatorCondition. Some do not start without it, and some take it for their version.
-const conditionNameVariable = "OPERATOR_CONDITION_NAME"
+const (
+	// conditionNameVariable contains the name of the OperatorCondition. Some operators do not
+	// start without it. Others fail if it names an object that does not exist.
+	conditionNameVariable = "OPERATOR_CONDITION_NAME"
 
-// nameCondition tells the containers of a pod the name of the bundle. One that has the
-// variable keeps it. Init containers have none, as in classic OLM.
-func nameCondition(pod *corev1.PodSpec, bundle string) {
-	if bundle == "" {
+	resourceConditions = "operatorconditions"
+)
+
+// OperatorConditionAdvice recommends the setting to users of a bundle that uses an OperatorCondition.
+const OperatorConditionAdvice = "The operator can use an OperatorCondition, and some operators require one: set operatorConditions: true in spec.config.inline to add it, with the variable " + conditionNameVariable
+
+// nameCondition sets the variable in the containers of a pod to the name of an
+// OperatorCondition; an empty name sets none. A container that has the variable keeps its
+// value. Init containers do not get the variable, as in OLM v0.
+func nameCondition(pod *corev1.PodSpec, condition string) {
+	if condition == "" {
 		return
 	}
 	for i := range pod.Containers {
-		container := &pod.Containers[i]
-		if !slices.ContainsFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == conditionNameVariable }) {
-			container.Env = append(container.Env, corev1.EnvVar{Name: conditionNameVariable, Value: bundle})
+		if env := &pod.Containers[i].Env; !namesCondition(*env) {
+			*env = append(*env, corev1.EnvVar{Name: conditionNameVariable, Value: condition})
 		}
 	}
 }
 
-// conditionNames bounds what is added in all: each container has a copy of the name.
+func namesCondition(env []corev1.EnvVar) bool {
+	return slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == conditionNameVariable })
+}
+
+// LacksOperatorCondition reports whether the operator uses an OperatorCondition that config
+// neither adds nor replaces by a variable: its permissions name operatorconditions, or its
+// containers refer to the variable without setting it.
+func (b *Bundle) LacksOperatorCondition(config Config) bool {
+	isNamed := config.Deployment != nil && namesCondition(config.Deployment.Env)
+	return b.CanHaveOperatorCondition() && !config.OperatorConditions && !isNamed && (b.permitsConditions() || b.refersToConditionName())
+}
+
+// permitsConditions ignores rules for all resources, which most operators do not use for this.
+func (b *Bundle) permitsConditions() bool {
+	strategy := &b.CSV.Spec.InstallStrategy.StrategySpec
+	var rules []rbacv1.PolicyRule
+	for _, permission := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
+		rules = append(rules, permission.Rules...)
+	}
+	for i := range b.Others {
+		if kind := b.Others[i].GetKind(); kind != kindRole && kind != kindClusterRole {
+			continue
+		}
+		var role rbacv1.Role
+		if decodeTyped(b.Others[i].Object, &role) == nil {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		isGroup := slices.Contains(rule.APIGroups, groupOperators) || slices.Contains(rule.APIGroups, rbacv1.APIGroupAll)
+		return isGroup && slices.ContainsFunc(rule.Resources, func(resource string) bool {
+			return resource == resourceConditions || strings.HasPrefix(resource, resourceConditions+"/")
+		})
+	})
+}
+
+func (b *Bundle) refersToConditionName() bool {
+	const reference = "$(" + conditionNameVariable + ")"
+	refers := func(text string) bool { return strings.Contains(text, reference) }
+	for _, declared := range b.deployments() {
+		containers := declared.Spec.Template.Spec.Containers
+		for i := range containers {
+			inEnv := slices.ContainsFunc(containers[i].Env, func(v corev1.EnvVar) bool { return refers(v.Value) })
+			isReferring := inEnv || slices.ContainsFunc(containers[i].Args, refers) || slices.ContainsFunc(containers[i].Command, refers)
+			if isReferring && !namesCondition(containers[i].Env) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// conditionNames limits the size of all copies of the name: each container can get one.
 func (v *validator) conditionNames() {
+	if !v.bundle.CanHaveOperatorCondition() {
+		return
+	}
 	name, containers := v.bundle.CSV.Name, 0
 	for i := range v.bundle.deployments() {
 		containers += len(v.bundle.deployments()[i].Spec.Template.Spec.Containers)
@@ -90,7 +153,7 @@ func (r *renderer) operatorCondition() error {
 		ObjectMeta: access,
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups:     []string{groupOperators},
-			Resources:     []string{"operatorconditions"},
+			Resources:     []string{resourceConditions},
 			ResourceNames: []string{name},
 			Verbs:         []string{"get", "update", "patch"},
 		}},

@@ -5,82 +5,148 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
-// TestConditionNameIsWhatIsAdded: what is rendered with it differs from what the reference
-// implementation renders in nothing else, and a bundle without a name has none to tell.
-func TestConditionNameIsWhatIsAdded(t *testing.T) {
+// TestVariableComesWithTheObject is F70: containers have OPERATOR_CONDITION_NAME exactly if the
+// OperatorCondition is rendered. Without it the objects equal those of upstream.
+func TestVariableComesWithTheObject(t *testing.T) {
 	t.Parallel()
-	for name, added := range map[string][]any{
-		"p.v1.0.0": {map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": "p.v1.0.0"}},
-		"":         nil,
+	for inline, want := range map[string][]any{
+		"":                          nil,
+		"operatorConditions: false": nil,
+		"operatorConditions: true":  {map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": "p.v1.0.0"}},
+		"deploymentConfig: {env: [{name: OPERATOR_CONDITION_NAME, value: mine}]}": {
+			map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": "mine"},
+		},
+		"{operatorConditions: true, deploymentConfig: {env: [{name: OPERATOR_CONDITION_NAME, value: mine}]}}": {
+			map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": "mine"},
+		},
 	} {
-		b := withContainers(2, 2)
-		b.CSV.Name = name
-		plain, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		named, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, ConditionName: true}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range named {
-			containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-			if err != nil || len(containers) != 2 {
-				t.Fatalf("containers %v, err = %v", containers, err)
-			}
-			for _, item := range containers {
-				container, _ := item.(map[string]any)
-				env, _ := container["env"].([]any)
-				if diff := cmp.Diff(added, env); diff != "" {
-					t.Errorf("variables of a container of %q (-want +got):\n%s", name, diff)
-				}
-				delete(container, "env")
-			}
-			if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Run(inline, func(t *testing.T) {
+			t.Parallel()
+			b := withContainers(2, 2)
+			b.CSV.Name = "p.v1.0.0"
+			config, err := bundle.ParseConfig(b, testNamespace, []byte(inline))
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		if diff := cmp.Diff(plain, named); diff != "" {
-			t.Errorf("besides the variable (-without +with):\n%s", diff)
-		}
+			objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conditions := 0
+			for _, object := range objects {
+				if object.GetKind() == "OperatorCondition" {
+					conditions++
+				}
+				if object.GetKind() != "Deployment" {
+					continue
+				}
+				containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+				if err != nil || len(containers) != 2 {
+					t.Fatalf("containers %v, err = %v", containers, err)
+				}
+				for _, item := range containers {
+					container, _ := item.(map[string]any)
+					env, _ := container["env"].([]any)
+					if diff := cmp.Diff(want, env); diff != "" {
+						t.Errorf("variables (-want +got):\n%s", diff)
+					}
+				}
+			}
+			if isWanted := config.OperatorConditions; (conditions == 1) != isWanted {
+				t.Errorf("%d OperatorConditions, want one: %t", conditions, isWanted)
+			}
+			if declared := b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Env; declared != nil {
+				t.Errorf("the bundle itself has %v now", declared)
+			}
+		})
 	}
 }
 
-// TestConditionNameOfConfig: who configures another one means it.
-func TestConditionNameOfConfig(t *testing.T) {
+// TestLacksOperatorCondition is F70: the setting is recommended for bundles that use the object.
+func TestLacksOperatorCondition(t *testing.T) {
 	t.Parallel()
-	b := withContainers(1, 1)
-	b.CSV.Name = "p.v1.0.0"
-	config, err := bundle.ParseConfig(b, testNamespace, []byte(`deploymentConfig: {env: [{name: OPERATOR_CONDITION_NAME, value: mine}]}`))
-	if err != nil {
-		t.Fatal(err)
+	rules := func(group string, resources ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get"}}}
 	}
-	objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config, ConditionName: true}))
-	if err != nil {
-		t.Fatal(err)
+	const group = "operators.coreos.com"
+	permission := func(rules []rbacv1.PolicyRule) func(*bundle.Bundle) {
+		return func(b *bundle.Bundle) {
+			b.CSV.Spec.InstallStrategy.StrategySpec.Permissions = []operatorsv1alpha1.StrategyDeploymentPermissions{{Rules: rules}}
+		}
 	}
-	containers, _, err := unstructured.NestedSlice(objects[0].Object, "spec", "template", "spec", "containers")
-	if err != nil {
-		t.Fatal(err)
+	container := func(change func(*corev1.Container)) func(*bundle.Bundle) {
+		return func(b *bundle.Bundle) {
+			change(&b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[1])
+		}
 	}
-	container, _ := containers[0].(map[string]any)
-	if diff := cmp.Diff([]any{map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": "mine"}}, container["env"]); diff != "" {
-		t.Errorf("variables (-want +got):\n%s", diff)
-	}
-	if declared := b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Env; declared != nil {
-		t.Errorf("the bundle itself has %v now", declared)
+	for name, test := range map[string]struct {
+		change func(*bundle.Bundle)
+		inline string
+		want   bool
+	}{
+		"nothing":            {change: func(*bundle.Bundle) {}},
+		"permissions":        {change: permission(rules(group, "pods", "operatorconditions")), want: true},
+		"the status":         {change: permission(rules(group, "operatorconditions/status")), want: true},
+		"in all groups":      {change: permission(rules("*", "operatorconditions")), want: true},
+		"in another group":   {change: permission(rules("q.test", "operatorconditions"))},
+		"all resources":      {change: permission(rules("*", "*"))},
+		"other resources":    {change: permission(rules(group, "subscriptions"))},
+		"already configured": {change: permission(rules(group, "operatorconditions")), inline: "operatorConditions: true"},
+		"the name alone": {
+			change: permission(rules(group, "operatorconditions")), inline: "deploymentConfig: {env: [{name: OPERATOR_CONDITION_NAME, value: p}]}",
+		},
+		"another variable": {
+			change: permission(rules(group, "operatorconditions")), inline: "deploymentConfig: {env: [{name: OTHER, value: p}]}", want: true,
+		},
+		"cluster permissions": {
+			change: func(b *bundle.Bundle) {
+				b.CSV.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []operatorsv1alpha1.StrategyDeploymentPermissions{{Rules: rules(group, "operatorconditions")}}
+			},
+			want: true,
+		},
+		"a shipped Role": {
+			change: func(b *bundle.Bundle) {
+				b.Others = append(b.Others, unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": map[string]any{"name": "p"},
+					"rules": []any{map[string]any{"apiGroups": []any{group}, "resources": []any{"operatorconditions"}, "verbs": []any{"get"}}},
+				}})
+			},
+			want: true,
+		},
+		"an argument":           {change: container(func(c *corev1.Container) { c.Args = []string{"--name=$(OPERATOR_CONDITION_NAME)"} }), want: true},
+		"a variable refers":     {change: container(func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "V", Value: "$(OPERATOR_CONDITION_NAME)"}} }), want: true},
+		"a variable of its own": {change: container(func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "OPERATOR_CONDITION_NAME", Value: "x"}} })},
+		"no possible name": {
+			change: func(b *bundle.Bundle) { permission(rules(group, "operatorconditions"))(b); b.CSV.Name = "P" },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := withContainers(1, 2)
+			b.CSV.Name = "p.v1.0.0"
+			test.change(b)
+			config, err := bundle.ParseConfig(b, testNamespace, []byte(test.inline))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := b.LacksOperatorCondition(config); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
 	}
 }
 
 // TestImpossibleOperatorConditions are O9: where there can be no object of the name, none is
-// made, and the operator has its variable all the same. Without an operator there is nobody to
-// write it.
+// made, and no variable is set. Without an operator there is nobody to write it.
 func TestImpossibleOperatorConditions(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -105,7 +171,7 @@ func TestImpossibleOperatorConditions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config, ConditionName: true}))
+			objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,12 +192,12 @@ func TestImpossibleOperatorConditions(t *testing.T) {
 				t.Errorf("OperatorCondition() = %q (%s)", got, tc.reason)
 			}
 			for _, object := range objects {
-				if object.GetKind() != "Deployment" || tc.name == "" {
+				if object.GetKind() != "Deployment" {
 					continue
 				}
 				text, err := object.MarshalJSON()
-				if err != nil || !strings.Contains(string(text), `"OPERATOR_CONDITION_NAME","value":"`+tc.name+`"`) {
-					t.Errorf("the variable is not set (%v): %s", err, text)
+				if is := strings.Contains(string(text), `"OPERATOR_CONDITION_NAME","value":"`+tc.name+`"`); err != nil || is != tc.want {
+					t.Errorf("the variable is set: %t (%v): %s", is, err, text)
 				}
 			}
 		})

@@ -20,11 +20,6 @@ type Options struct {
 	// webhooks are unsupported without one.
 	Certificates CertificateProvider
 
-	// ConditionName sets the variable OPERATOR_CONDITION_NAME to the name of the bundle, in
-	// each container of its deployments that has no such variable. The reference
-	// implementation does not set it: what is compared with its objects goes without.
-	ConditionName bool
-
 	// Charts renders the templates of Helm charts, which are unsupported without one.
 	Charts ChartEngine
 
@@ -49,8 +44,9 @@ type Config struct {
 	// admin, edit and view, as classic OLM did.
 	AggregatedClusterRoles bool
 
-	// OperatorConditions makes the OperatorCondition of the bundle, with the rights of the
-	// operator to write it, where there can be one: see [Bundle.CanHaveOperatorCondition].
+	// OperatorConditions adds the OperatorCondition of the bundle, the permissions of the
+	// operator to write it, and its name as a variable of the containers. It has no effect
+	// unless [Bundle.CanHaveOperatorCondition].
 	OperatorConditions bool
 
 	// Values are those of a chart that differ from its defaults: a JSON object, empty for

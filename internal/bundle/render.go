@@ -79,7 +79,6 @@ type renderer struct {
 	config       *DeploymentConfig
 	aggregate    bool
 	certificates certificates
-	naming       bool
 	condition    string
 	objects      objectSet
 }
@@ -92,7 +91,6 @@ func newRenderer(b *Bundle, opts Options, watched []string) *renderer {
 		config:       opts.Config.Deployment,
 		aggregate:    opts.Config.AggregatedClusterRoles,
 		certificates: opts.Certificates.certificates(),
-		naming:       opts.ConditionName,
 		condition:    b.OperatorCondition(opts.Config),
 	}
 }

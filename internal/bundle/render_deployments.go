@@ -24,10 +24,8 @@ func (r *renderer) deployments() error {
 		if serving.Has(declared.Name) && r.certificates != nil {
 			mountCertificate(&deployment.Spec.Template.Spec, certificateName(declared.Name))
 		}
-		if r.naming {
-			// Before the configuration, which can so refer to the variable, or set another one.
-			nameCondition(&deployment.Spec.Template.Spec, r.bundle.CSV.Name)
-		}
+		// Before the configuration, which can so refer to the variable, or set another one.
+		nameCondition(&deployment.Spec.Template.Spec, r.condition)
 		r.config.apply(deployment)
 		if template := &deployment.Spec.Template; refersTo(&template.Spec, operatorNamespaceAnnotation) {
 			// Only there: a pod template that changes restarts the operator.

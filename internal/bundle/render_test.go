@@ -34,8 +34,6 @@ const (
 type goldenOptions struct {
 	Certificates bundle.CertificateProvider `json:"certificates"`
 	Config       map[string]any             `json:"config"`
-
-	ConditionName bool `json:"conditionName"`
 }
 
 func TestRender(t *testing.T) {
@@ -185,7 +183,7 @@ func archiveOptions(t *testing.T, b *bundle.Bundle, archive *txtar.Archive) (bun
 	}
 	config, err := bundle.ParseConfig(b, testNamespace, inline)
 	return bundle.Options{
-		InstallNamespace: testNamespace, Config: config, Certificates: golden.Certificates, ConditionName: golden.ConditionName,
+		InstallNamespace: testNamespace, Config: config, Certificates: golden.Certificates,
 	}, err
 }
 

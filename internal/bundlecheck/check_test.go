@@ -122,8 +122,12 @@ func TestCheck(t *testing.T) {
 		"O9: a name that no OperatorCondition can have": {
 			files: withCSV(t, "name: p.v1.0.0", "name: P.v1.0.0"),
 			want: []string{
-				`metadata.name: warning: no OperatorCondition can have the name "P.v1.0.0": none is made where the configuration asks for one; OPERATOR_CONDITION_NAME is set all the same`,
+				`metadata.name: warning: no OperatorCondition can have the name "P.v1.0.0": operatorConditions: true in spec.config.inline has no effect`,
 			},
+		},
+		"F70: an operator that uses an OperatorCondition": {
+			files: withCSV(t, "    spec:\n", "    spec:\n      permissions:\n      - rules: [{apiGroups: [operators.coreos.com], resources: [operatorconditions], verbs: [update]}]\n"),
+			want:  []string{"warning: " + bundle.OperatorConditionAdvice},
 		},
 		"what others have to bring is a warning": {
 			files: withCSV(t, "    owned:\n", "    required:\n    - {name: others.q.test, kind: Other, version: v1}\n    owned:\n"),

@@ -42,7 +42,6 @@ func (c *checker) render(b *bundle.Bundle, inline string) (bundle.Rendered, erro
 		InstallNamespace: installNamespace,
 		Config:           config,
 		Certificates:     bundle.CertManager,
-		ConditionName:    true,
 		Charts:           c.charts,
 	})
 }

@@ -23,8 +23,11 @@ func (c *checker) declarations(parsed *bundle.Bundle) {
 		c.warnf("", "spec.minKubeVersion", "%s is not a version: every Kubernetes is taken to be new enough", excerpt.Quote(lowest))
 	}
 	if parsed.HasOperator() && !parsed.CanHaveOperatorCondition() {
-		c.warnf("", "metadata.name", "no OperatorCondition can have the name %s: none is made where the configuration asks for one; OPERATOR_CONDITION_NAME is set all the same",
+		c.warnf("", "metadata.name", "no OperatorCondition can have the name %s: operatorConditions: true in spec.config.inline has no effect",
 			excerpt.Quote(csv.Name))
+	}
+	if parsed.LacksOperatorCondition(bundle.Config{}) {
+		c.warnf("", "", "%s", bundle.OperatorConditionAdvice)
 	}
 	if csv.Spec.Cleanup.Enabled {
 		c.warnf("", "spec.cleanup.enabled", "nothing acts on it: custom resources go only with their definitions")

@@ -146,7 +146,7 @@ func (r Rendering) render(files fs.FS, charts bundle.ChartEngine) (bundle.Render
 	if err != nil {
 		return bundle.Rendered{}, err
 	}
-	options := bundle.Options{InstallNamespace: r.Namespace, ConditionName: true, Charts: charts, Release: r.Release, Lookup: r.Lookup}
+	options := bundle.Options{InstallNamespace: r.Namespace, Charts: charts, Release: r.Release, Lookup: r.Lookup}
 	if content.NeedsCertificates() {
 		if options.Certificates, err = r.Certificates(); err != nil {
 			return bundle.Rendered{}, err

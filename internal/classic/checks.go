@@ -239,7 +239,7 @@ func checkAccount(e *Examination) []Finding {
 // checkConditions is M8: what the operator says of itself.
 func checkConditions(e *Examination) []Finding {
 	op := e.Operator
-	if !op.saysOfItself() {
+	if op.Condition == nil || len(op.Condition.Spec.Conditions)+len(op.Condition.Spec.Overrides)+len(op.Condition.Status.Conditions) == 0 {
 		return nil
 	}
 	key := op.keyOf(object.OperatorConditionKind.Kind, op.Condition.Name)

@@ -128,7 +128,8 @@ func (o *Operator) config() (map[string]any, error) {
 	if o.ServiceAccount() == "" && slices.ContainsFunc(o.Content, isAggregated) {
 		config[bundle.KeyAggregatedClusterRoles] = true
 	}
-	if o.saysOfItself() {
+	if o.Condition != nil && len(o.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0 {
+		// OLM v0 sets OPERATOR_CONDITION_NAME too, which some operators require.
 		config[bundle.KeyOperatorConditions] = true
 	}
 	canWatchOne := o.supports(operatorsv1alpha1.InstallModeTypeOwnNamespace) || o.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace)
@@ -197,11 +198,6 @@ func isAggregated(one Object) bool {
 		}
 	}
 	return false
-}
-
-// saysOfItself says that somebody uses the OperatorCondition.
-func (o *Operator) saysOfItself() bool {
-	return o.Condition != nil && len(o.Condition.Spec.Conditions)+len(o.Condition.Spec.Overrides)+len(o.Condition.Status.Conditions) > 0
 }
 
 // annotations are by what either direction is found again.

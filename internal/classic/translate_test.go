@@ -1,6 +1,8 @@
 package classic
 
 import (
+	gocmp "cmp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,13 +16,17 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
+// noConfig is a configuration without keys.
+const noConfig = "none"
+
 func TestTranslate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(*Cluster)
 		choice Choice
 
-		// want changes what comes of an operator of which there is nothing to say.
+		// want changes the extension of an operator without specialities. The default of config is
+		// operatorConditions alone.
 		want    func(*ocv1.ClusterExtension)
 		config  string
 		dropped int
@@ -38,14 +44,14 @@ func TestTranslate(t *testing.T) {
 			choice: Choice{ServiceAccount: "account"},
 			want:   func(ext *ocv1.ClusterExtension) { ext.Spec.ServiceAccount.Name = "tenant" },
 		},
-		"G6: one namespace": {change: func(c *Cluster) { c.watch("a") }, config: `{"watchNamespace":"a"}`},
+		"G6: one namespace": {change: func(c *Cluster) { c.watch("a") }, config: `{"operatorConditions":true,"watchNamespace":"a"}`},
 		"several namespaces": {
 			change: func(c *Cluster) { c.watch("b", "a"); c.supportsOnly(operatorsv1alpha1.InstallModeTypeMultiNamespace) },
-			config: `{"watchNamespaces":["a","b"]}`,
+			config: `{"operatorConditions":true,"watchNamespaces":["a","b"]}`,
 		},
 		"one namespace of a bundle for several": {
 			change: func(c *Cluster) { c.watch("a"); c.supportsOnly(operatorsv1alpha1.InstallModeTypeMultiNamespace) },
-			config: `{"watchNamespaces":["a"]}`,
+			config: `{"operatorConditions":true,"watchNamespaces":["a"]}`,
 		},
 		"Manual": {
 			change: func(c *Cluster) { c.subscription().Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual },
@@ -71,7 +77,7 @@ func TestTranslate(t *testing.T) {
 					Env: []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 				}
 			},
-			config:  `{"deploymentConfig":{"env":[{"name":"LEVEL","value":"debug"}],"nodeSelector":{"os":"linux"},"tolerations":[{"operator":"Exists"}]}}`,
+			config:  `{"deploymentConfig":{"env":[{"name":"LEVEL","value":"debug"}],"nodeSelector":{"os":"linux"},"tolerations":[{"operator":"Exists"}]},"operatorConditions":true}`,
 			dropped: 2,
 		},
 		"a proxy that classic OLM has set": {
@@ -83,16 +89,18 @@ func TestTranslate(t *testing.T) {
 				c.Deployments = []appsv1.Deployment{deployment}
 				c.subscription().Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: []corev1.EnvVar{{Name: "NO_PROXY", Value: "there"}}}
 			},
-			config: `{"deploymentConfig":{"env":[{"name":"NO_PROXY","value":"there"},{"name":"HTTP_PROXY","value":"http://proxy"}]}}`,
+			config: `{"deploymentConfig":{"env":[{"name":"NO_PROXY","value":"there"},{"name":"HTTP_PROXY","value":"http://proxy"}]},"operatorConditions":true}`,
 		},
-		"rights of users": {change: func(c *Cluster) { c.aggregate() }, config: `{"aggregatedClusterRoles":true}`},
+		"rights of users": {change: func(c *Cluster) { c.aggregate() }, config: `{"aggregatedClusterRoles":true,"operatorConditions":true}`},
 		"rights of users, by an account that somebody has bounded": {
 			change: func(c *Cluster) { c.aggregate(); c.Groups[0].Spec.ServiceAccountName = "tenant" },
 			want:   func(ext *ocv1.ClusterExtension) { ext.Spec.ServiceAccount.Name = "tenant" }, dropped: 1,
 		},
-		"an operator that says of itself whether to upgrade it": {
-			change: func(c *Cluster) { c.Conditions[0].Spec.Overrides = conditionFalse }, config: `{"operatorConditions":true}`,
+		"F70: no OperatorCondition, as of an early OLM v0": {change: func(c *Cluster) { c.Conditions = nil }, config: noConfig},
+		"F70: an OperatorCondition, and nothing that runs": {
+			change: func(c *Cluster) { c.csv().Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil }, config: noConfig,
 		},
+		"F70: an OperatorCondition that is in use": {change: func(c *Cluster) { c.Conditions[0].Spec.Overrides = conditionFalse }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,8 +129,8 @@ func TestTranslate(t *testing.T) {
 			if got.Extension.Spec.Config != nil {
 				config = string(got.Extension.Spec.Config.Inline.Raw)
 			}
-			if config != test.config {
-				t.Errorf("configuration: got %s, want %s", config, test.config)
+			if want := gocmp.Or(test.config, `{"operatorConditions":true}`); config != strings.TrimPrefix(want, noConfig) {
+				t.Errorf("configuration: got %s, want %s", config, want)
 			}
 			got.Extension.Spec.Config = nil
 			if diff := cmp.Diff(want, got.Extension); diff != "" {

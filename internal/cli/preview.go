@@ -96,6 +96,9 @@ func previewHeading(made preview.Preview) []string {
 	if text := made.LookupText(); text != "" {
 		lines = append(lines, text)
 	}
+	for _, text := range made.Warnings {
+		lines = append(lines, "warning: "+text)
+	}
 	return append(lines, made.Counts.String(), fmt.Sprintf("pods restart: %d", len(made.Restarts)))
 }
 

@@ -247,6 +247,9 @@ func newPlanBody(made preview.Preview) planBody {
 	if text := made.LookupText(); text != "" {
 		body.Summary = append(body.Summary, text)
 	}
+	for _, text := range made.Warnings {
+		body.Summary = append(body.Summary, "warning: "+text)
+	}
 	var images, restarts, waits []string
 	for _, change := range made.Images {
 		images = append(images, fmt.Sprintf("%s, container %q: %s → %s", change.Workload, change.Container, cmp.Or(change.Before, "none"), cmp.Or(change.After, "none")))

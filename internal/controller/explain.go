@@ -88,6 +88,9 @@ type Plan struct {
 	// LooksInVain says that they have called lookup, and that the spec does not let them.
 	LooksInVain bool
 
+	// Warnings block nothing; a line each.
+	Warnings []string
+
 	// Waits says for whom the operation waits by the spec, whatever else speaks against it, and
 	// how that ends; empty if for nobody.
 	Waits string
@@ -144,10 +147,19 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 	}
 	revision, err := r.build(ctx, wanted, &outcome, unpacked)
 	plan.Objects, plan.Hooks, plan.DependsOnCluster = revision.Objects, revision.Hooks, revision.DependsOnCluster
-	plan.LooksInVain = outcome.LooksInVain
+	plan.LooksInVain, plan.Warnings = outcome.LooksInVain, warningsOf(wanted, unpacked.content)
 	plan.Revision, plan.IsChart = revision.Revision, unpacked.content.Chart != nil
 	plan.Preflight = policyFor(wanted, outcome.Target, files.Digest)
 	return plan, err
+}
+
+// warningsOf leaves out a configuration that cannot be read, which is an error elsewhere.
+func warningsOf(wanted Wanted, content *bundle.Bundle) []string {
+	config, err := bundle.ParseConfig(content, wanted.Owner.Namespace, wanted.Config)
+	if err != nil || !content.LacksOperatorCondition(config) {
+		return nil
+	}
+	return []string{bundle.OperatorConditionAdvice}
 }
 
 // waitOf says what keeps a pass from the way forward that is nobody's mistake. Of what

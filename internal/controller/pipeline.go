@@ -518,7 +518,6 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		InstallNamespace: wanted.Owner.Namespace,
 		Config:           config,
 		Certificates:     certificates,
-		ConditionName:    true,
 	}
 	revision := installation.Revision{
 		Bundle: target.Bundle, Image: target.Image, Digest: unpacked.Digest, Inputs: wanted.Inputs,

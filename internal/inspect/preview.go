@@ -70,8 +70,8 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 func factsOf(plan Plan) preview.Facts {
 	facts := preview.Facts{
 		Owner: plan.Owner, Asked: plan.asked, Unknown: plan.Unknown, Waits: plan.Waits, DependsOnCluster: plan.DependsOnCluster,
-		LooksInVain: plan.LooksInVain,
-		Hooks:       plan.Hooks, IsInstalled: plan.IsInstalled, Progress: plan.Progress,
+		LooksInVain: plan.LooksInVain, Warnings: plan.Warnings,
+		Hooks: plan.Hooks, IsInstalled: plan.IsInstalled, Progress: plan.Progress,
 	}
 	if installed := plan.Extension.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}

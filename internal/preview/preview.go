@@ -57,6 +57,9 @@ type Facts struct {
 	// LooksInVain says that they have called lookup, and that the spec does not let them.
 	LooksInVain bool
 
+	// Warnings block nothing; a line each.
+	Warnings []string
+
 	// Verdict is what the definitions would break.
 	Verdict preflight.Verdict
 
@@ -111,6 +114,9 @@ type Preview struct {
 	// LooksInVain says that templates have called lookup, which finds nothing as the spec does not
 	// let it.
 	LooksInVain bool `json:"looksInVain,omitempty"`
+
+	// Warnings block nothing.
+	Warnings []string `json:"warnings,omitempty"`
 
 	// Breaks are changes of definitions because of which the operation is refused, and the
 	// stored objects that they would break.
@@ -241,6 +247,7 @@ func assemble(facts Facts, diff func(trial *object.Trial, room int) string) Prev
 
 		DependsOnCluster: facts.DependsOnCluster,
 		LooksInVain:      facts.LooksInVain,
+		Warnings:         lines(facts.Warnings, asIs),
 	}
 	made.addObjects(facts, diff)
 	made.addBreaks(facts.Verdict)

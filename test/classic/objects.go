@@ -136,7 +136,7 @@ func (o Objects) Moved(before Objects) error {
 func IsDropped(name Name, object metav1.ObjectMeta) bool {
 	switch name.Group {
 	case "operators.coreos.com":
-		return slices.Contains([]string{"subscriptions", "clusterserviceversions", "installplans", "operatorconditions", "operators"}, name.Resource)
+		return slices.Contains([]string{"subscriptions", "clusterserviceversions", "installplans", "operators"}, name.Resource)
 	case "admissionregistration.k8s.io":
 		return object.Labels["olm.webhook-description-generate-name"] != ""
 	case "rbac.authorization.k8s.io":

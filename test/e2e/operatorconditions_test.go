@@ -430,8 +430,8 @@ func TestO9ImpossibleNames(t *testing.T) {
 	publishCatalog(t, name, testkit.Catalog(registryHost, operator))
 	extend(t, name, inline(`{"operatorConditions": true}`))
 	installed(t, name, "1.0.0")
-	if got := conditionNameOf(t, name); got != "O9-SHOUTING.v1.0.0" {
-		t.Errorf("the operator is told %q", got)
+	if got := conditionNameOf(t, name); got != "" {
+		t.Errorf("the operator is told %q, and there is no such object", got)
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("operators.coreos.com/v2")
@@ -556,9 +556,9 @@ func TestRightsForAnOperatorCondition(t *testing.T) {
 	installed(t, name, "1.1.0")
 }
 
-// TestEarlierContentIsNotRewritten: what an earlier version of the controller has installed
-// has no OPERATOR_CONDITION_NAME. It is not written to for that, and another configuration
-// brings it.
+// TestEarlierContentIsNotRewritten is F70: an earlier version of the controller set
+// OPERATOR_CONDITION_NAME for every operator. Its objects are not written for that. The variable
+// is removed with the next change.
 //
 //nolint:paralleltest // it stops the controller of all tests
 func TestEarlierContentIsNotRewritten(t *testing.T) {
@@ -570,9 +570,9 @@ func TestEarlierContentIsNotRewritten(t *testing.T) {
 	if err := theSuite.controller.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	applyWithoutName(t, name)
-	if got := conditionNameOf(t, name); got != "" {
-		t.Fatalf("the operator is told %q by what was installed earlier", got)
+	applyWithName(t, name)
+	if got := conditionNameOf(t, name); got != "earlier.v1.0.0" {
+		t.Fatalf("the earlier version has set %q", got)
 	}
 	deployment := &appsv1.Deployment{}
 	exists(t, deployment, name, name)
@@ -593,21 +593,21 @@ func TestEarlierContentIsNotRewritten(t *testing.T) {
 	}
 	after := &appsv1.Deployment{}
 	exists(t, after, name, name)
-	if after.Generation != deployment.Generation || conditionNameOf(t, name) != "" {
+	if after.Generation != deployment.Generation || conditionNameOf(t, name) != "earlier.v1.0.0" {
 		t.Errorf("generation %d of the Deployment has become %d", deployment.Generation, after.Generation)
 	}
 	update(t, name, inline(`{"deploymentConfig": {"annotations": {"changed": "yes"}}}`))
-	eventually(t, "the variable comes with a change", func(context.Context) error {
-		if got := conditionNameOf(t, name); got != "earlier.v1.0.0" {
+	eventually(t, "the variable is removed with a change", func(context.Context) error {
+		if got := conditionNameOf(t, name); got != "" {
 			return fmt.Errorf("it is %q", got)
 		}
 		return nil
 	})
 }
 
-// applyWithoutName installs again what is installed, as a controller does that knows nothing of
-// the variable.
-func applyWithoutName(t *testing.T, name string) {
+// applyWithName installs again what is installed, as a controller does that sets the variable
+// for every operator.
+func applyWithName(t *testing.T, name string) {
 	t.Helper()
 	config := theSuite.Cluster.RESTConfig()
 	connection, err := rest.HTTPClientFor(config)
@@ -640,6 +640,23 @@ func applyWithoutName(t *testing.T, name string) {
 	objects, err := rendering.Objects(bundle.Render(parsed, bundle.Options{InstallNamespace: name}))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, one := range objects {
+		if one.GetKind() != "Deployment" {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(one.Object, "spec", "template", "spec", "containers")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range containers {
+			container, _ := item.(map[string]any)
+			env, _ := container["env"].([]any)
+			container["env"] = append(env, map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": name + ".v1.0.0"})
+		}
+		if err := unstructured.SetNestedSlice(one.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := earlier.Apply(t.Context(), owner, installation.Desired{Revision: *state.Installed, Objects: objects}); err != nil {
 		t.Fatal(err)

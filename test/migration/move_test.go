@@ -26,6 +26,7 @@ func TestMoveOfAll(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	serveCatalog(t, env)
+	permitConditions(t, env)
 	found, _ := check(t, env, "--all")
 	before := objectsOf(t, env)
 	output, err := env.CommandOutput(t.Context(), "migrate", "run", "--all", "--yes", "--mode", "live", "--backup", t.TempDir())

@@ -127,7 +127,6 @@ func (s suite) compare(t *testing.T, bundle, mode string) {
 		}
 		fallthrough
 	default:
-		s.withoutName(t, bundle, rendered)
 		for _, what := range compareObjects(t, s.definitions(t, bundle), reference, rendered) {
 			differences = append(differences, found(what)...)
 		}
@@ -193,47 +192,6 @@ func (s suite) referenceError(t *testing.T, bundle, mode string) string {
 
 func (s suite) referenceFile(bundle, name string) string {
 	return filepath.Join(s.corpus, "rendered", filepath.FromSlash(bundle), name)
-}
-
-// withoutName takes from containers of Deployments the variable that we add, and the
-// reference does not, with the name of the bundle. See docs/operators-that-veto.md.
-func (s suite) withoutName(t *testing.T, bundle string, rendered []*unstructured.Unstructured) {
-	t.Helper()
-	named := s.shipped(t, bundle, "ClusterServiceVersion")
-	for _, object := range rendered {
-		if object.GetKind() != "Deployment" || len(named) == 0 {
-			continue
-		}
-		for _, list := range []string{"containers", "initContainers"} {
-			containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", list)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, item := range containers {
-				dropVariable(item, "OPERATOR_CONDITION_NAME", named[0].GetName())
-			}
-			if len(containers) > 0 {
-				if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", list); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-}
-
-func dropVariable(container any, name, value string) {
-	content, _ := container.(map[string]any)
-	variables, _ := content["env"].([]any)
-	left := slices.DeleteFunc(variables, func(item any) bool {
-		variable, _ := item.(map[string]any)
-		return variable["name"] == name && variable["value"] == value
-	})
-	if len(left) < len(variables) {
-		content["env"] = left
-	}
-	if len(left) == 0 {
-		delete(content, "env")
-	}
 }
 
 // definitions are the CustomResourceDefinitions that the bundle ships, which the

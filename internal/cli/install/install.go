@@ -217,4 +217,7 @@ func printChoice(to io.Writer, plan inspect.Plan) {
 	if plan.LooksInVain {
 		fmt.Fprintln(to, bundle.LookupsRefusedText)
 	}
+	for _, text := range plan.Warnings {
+		fmt.Fprintln(to, cli.Printable("warning: "+text))
+	}
 }

@@ -71,9 +71,9 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-// TestChoiceTellsOfLookups has a chart whose templates look at the cluster, or would if they might:
-// whoever installs it has to know before.
-func TestChoiceTellsOfLookups(t *testing.T) {
+// TestChoiceWarns checks the warnings about a chart whose templates call lookup, and
+// the warnings of the plan.
+func TestChoiceWarns(t *testing.T) {
 	t.Parallel()
 	const chosen = `"web.v1.0.0" version "1.0.0" of image registry.test/web` + "\n"
 	for name, test := range map[string]struct {
@@ -83,6 +83,9 @@ func TestChoiceTellsOfLookups(t *testing.T) {
 		"they do":      {plan: controller.Plan{DependsOnCluster: true}, want: chosen + cli.UnknownForLookup + "\n"},
 		"they may not": {plan: controller.Plan{LooksInVain: true}, want: chosen + bundle.LookupsRefusedText + "\n"},
 		"they do not":  {want: chosen},
+		"F70: it uses an OperatorCondition": {
+			plan: controller.Plan{Warnings: []string{bundle.OperatorConditionAdvice}}, want: chosen + "warning: " + bundle.OperatorConditionAdvice + "\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
