@@ -80,6 +80,8 @@ func classify(outcome Outcome) verdict {
 		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: text, summary: text}
 	case outcome.Err == nil && outcome.Suspended != nil:
 		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: messageSuspended, summary: messageSuspended}
+	case outcome.Err == nil && outcome.Target.NoOffer != nil:
+		return verdict{disposition: Settled, reason: ocv1.ReasonRetrying, message: outcome.Target.NoOffer.Error(), summary: settledText(outcome)}
 	case outcome.Err == nil:
 		const settled = "Desired state reached"
 		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: settled, summary: settled}

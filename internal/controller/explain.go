@@ -195,7 +195,9 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 	outcome := Outcome{Observed: observed, Installed: observed.Installation.Installed}
 	decided := decide(wanted, invalid, observed)
 	outcome.Onward, outcome.Pending = decided.whenApproved(), decided.Pending
-	outcome.Err = outcome.Onward.Err
+	if outcome.Err = outcome.Onward.Err; outcome.Err == nil && decided.NoOffer != nil {
+		outcome.Err = decided.NoOffer
+	}
 	r.findRelated(ctx, wanted, &outcome)
 
 	explanation := Explanation{

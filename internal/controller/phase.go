@@ -149,7 +149,7 @@ func workOf(outcome Outcome, v verdict) (phase, clocks) {
 	case outcome.isSettling():
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settlingText(outcome), remaining: outcome.Settling.Left}, clocks{deadline: true}
 	default:
-		return phase{reason: v.reason, message: v.message}, clocks{}
+		return phase{reason: ocv1.ReasonSucceeded, message: v.summary}, clocks{}
 	}
 }
 

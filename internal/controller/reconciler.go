@@ -296,6 +296,7 @@ func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v 
 		if r.refusedOtherwise()(ext) { // since then, which was told too early for this
 			r.wake(ext.Name)
 		}
+	case outcome.Err == nil && outcome.Target.NoOffer != nil: // nor to what the hold is about
 	case outcome.Err == nil || outcome.Stage == StageRepair:
 		r.holds.forget(ext.Name)
 	default: // it did not come to what the hold is about

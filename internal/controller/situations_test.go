@@ -157,7 +157,7 @@ func situations(t *testing.T) map[string]situation {
 	t.Helper()
 	all := map[string]situation{}
 	for _, some := range []map[string]situation{
-		beforeChoice(), choices(t), imagesAndBundles(), checks(), refusals(), atWork(),
+		beforeChoice(), choices(t), imagesAndBundles(), checks(), refusals(), atWork(t),
 	} {
 		maps.Copy(all, some)
 	}
@@ -424,7 +424,18 @@ func withValues(outcome Outcome) Outcome {
 	return outcome
 }
 
-func atWork() map[string]situation {
+// withoutOffer is at rest with version 1.1.0, which the catalogs do not offer.
+func withoutOffer(t *testing.T, catalogs ...resolve.Catalog) Outcome {
+	t.Helper()
+	outcome := atRest(Outcome{})
+	wanted := Wanted{Request: resolve.Request{Package: sampleName}}
+	outcome.Target = decide(wanted, nil, Observed{Installation: installation.State{Installed: outcome.Installed}, Catalogs: catalogs})
+	outcome.Onward = outcome.Target
+	return outcome
+}
+
+func atWork(t *testing.T) map[string]situation {
+	t.Helper()
 	deployment := keyOf("Deployment", sampleName, sampleName)
 	newer := atRest(Outcome{})
 	newer.Onward.Resolution = &resolve.Resolution{
@@ -436,6 +447,13 @@ func atWork() map[string]situation {
 	return map[string]situation{
 		"All is well":         {outcome: newer},
 		"There is no catalog": {outcome: gone},
+		"No catalog offers the package any more": {
+			outcome: withoutOffer(t, resolve.Catalog{Name: "community"}), next: "check its name and the selector of catalogs",
+		},
+		"The catalog of an installed package cannot be read": {
+			outcome: withoutOffer(t, resolve.Catalog{Name: "community", Err: &NotServedError{Catalog: "community"}}),
+			next:    "`kubectl describe clustercatalog community`",
+		},
 		"A hook of a chart runs": {
 			outcome: atRest(Outcome{Hook: &installation.HookUnderwayError{Event: hook.PostInstall, Object: keyOf("Job", sampleName, "notify"), RecheckAfter: time.Second}}),
 		},

@@ -37,7 +37,7 @@ func (o *Outcome) suspend(ext *ocv1.ClusterExtension, now time.Time) {
 	target, installed := o.Target, o.Installed
 	o.Suspended = &Suspension{Since: suspendedSince(ext, now), Target: target, Halfway: o.Observed.Installation.Unfinished}
 	o.Stage, o.Err = "", nil
-	o.Target = Target{Action: None, Resolution: target.Resolution, Pending: target.Pending, IsNamed: target.IsNamed}
+	o.Target = Target{Action: None, Resolution: target.Resolution, Pending: target.Pending, NoOffer: target.NoOffer, IsNamed: target.IsNamed}
 	if installed != nil {
 		o.Target.Action, o.Target.Bundle, o.Target.Image = Keep, installed.Bundle, installed.Image
 	}

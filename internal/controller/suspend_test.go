@@ -73,7 +73,7 @@ func TestSuspended(t *testing.T) {
 		"nothing can be chosen": {
 			reason:    "that stands in nobody's way now",
 			change:    func(_ *testing.T, w *world) { w.catalog = map[string]*resolve.Prepared{} },
-			installed: "1.1.0", did: []string{"renew"}, ready: "True Suspended", told: []string{`it could not go on: `, `no catalog has package "p"`},
+			installed: "1.1.0", did: []string{"renew"}, ready: "True Suspended", told: []string{`no upgrades can be found: no catalog has package "p"`},
 		},
 		"nothing can be chosen, and nothing is installed": {
 			reason: "the same",

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -47,6 +48,10 @@ type Target struct {
 	// Pending is an upgrade that waits for an approval; nil for none.
 	Pending *PendingError
 
+	// NoOffer is why the catalogs offer no upgrades of an installed bundle that the spec allows; nil
+	// if they do, or if there are no catalogs. Err does not contain it.
+	NoOffer *resolve.Error
+
 	// Err is what stands in the way forward; the installed bundle is kept all
 	// the same.
 	Err error
@@ -75,10 +80,22 @@ func decide(wanted Wanted, invalid error, observed Observed) Target {
 		return Target{Action: None, Err: err}
 	}
 	target := Target{Action: Keep, Bundle: installed.Bundle, Image: installed.Image, Err: err}
-	if err == nil && (observed.isToBeDoneAnew() || inputsDiffer(installed, wanted.Inputs)) {
+	isChanged := observed.isToBeDoneAnew() || inputsDiffer(installed, wanted.Inputs)
+	isFinished := !observed.Installation.Unfinished
+	if unresolved, ok := errors.AsType[*resolve.Error](err); ok && isFinished && allows(wanted.Request, installed.Bundle) && lacksOffer(unresolved, isChanged) {
+		target.NoOffer, target.Err = unresolved, nil
+	}
+	if target.Err == nil && isChanged {
 		target.Action = Upgrade
 	}
 	return target
+}
+
+// lacksOffer reports whether unresolved only means that no catalog offers the package of an installed
+// bundle. A catalog that cannot be read may offer another bundle: with isChanged, the controller waits for
+// it before it applies the new configuration.
+func lacksOffer(unresolved *resolve.Error, isChanged bool) bool {
+	return unresolved.Kind == resolve.NoBundle && len(unresolved.Catalogs) == 0 || unresolved.Kind == resolve.Unreadable && !isChanged
 }
 
 // choose asks the catalogs. Without an error and without a resolution there is

@@ -162,6 +162,48 @@ func TestDecide(t *testing.T) {
 				Installation: installation.State{Installed: installed("1.0.0")},
 				Catalogs:     []resolve.Catalog{{Name: "c", Err: errBoom}},
 			},
+			action: Keep, version: "1.0.0",
+		},
+		"unreadable catalog, other inputs": {
+			reason: "the catalog may have another bundle",
+			observed: Observed{
+				Installation: installation.State{
+					Installed: &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0", Inputs: inputsOther},
+				},
+				Catalogs: []resolve.Catalog{{Name: "c", Err: errBoom}},
+			},
+			action: Keep, version: "1.0.0", err: true,
+		},
+		"package gone": {
+			reason: "the installed bundle is what is wanted",
+			observed: Observed{
+				Installation: installation.State{Installed: installed("1.0.0")}, Catalogs: []resolve.Catalog{{Name: "c"}},
+			},
+			action: Keep, version: "1.0.0",
+		},
+		"package gone, other inputs": {
+			reason: "a change of configuration needs no catalog",
+			observed: Observed{
+				Installation: installation.State{
+					Installed: &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0", Inputs: inputsOther},
+				},
+				Catalogs: []resolve.Catalog{{Name: "c"}},
+			},
+			action: Upgrade, version: "1.0.0",
+		},
+		"package gone, range moved on": {
+			reason:   "the wanted version can come from a catalog only",
+			versions: "2.x",
+			observed: Observed{
+				Installation: installation.State{Installed: installed("1.0.0")}, Catalogs: []resolve.Catalog{{Name: "c"}},
+			},
+			action: Keep, version: "1.0.0", err: true,
+		},
+		"package gone, unfinished": {
+			reason: "what becomes of the part that was done is decided by time",
+			observed: Observed{
+				Installation: installation.State{Installed: installed("1.0.0"), Unfinished: true}, Catalogs: []resolve.Catalog{{Name: "c"}},
+			},
 			action: Keep, version: "1.0.0", err: true,
 		},
 		"no catalog": {

@@ -197,7 +197,20 @@ func settledText(outcome Outcome) string {
 	case outcome.Target.IsNamed:
 		return text + ", which spec.source.bundle names"
 	}
-	return text + "; no catalog that spec.source.catalog.selector selects is there to look for newer versions in"
+	return text + "; no upgrades can be found: " + noOfferText(outcome)
+}
+
+// noOfferText returns why catalogs offer no upgrades of the installed bundle, and what to do about it.
+func noOfferText(outcome Outcome) string {
+	unresolved := outcome.Target.NoOffer
+	switch {
+	case unresolved == nil:
+		return "no catalog that spec.source.catalog.selector selects is available"
+	case unresolved.Kind == resolve.NoBundle:
+		return unresolved.Explanation()
+	}
+	outcome.Stage, outcome.Err = StageResolve, unresolved
+	return summaryOf(outcome)
 }
 
 // explanationOf is empty where there was no choice; why not says the summary.
