@@ -15,6 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Serving",type=string,JSONPath=`.status.conditions[?(@.type=='Serving')].status`
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=='Progressing')].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name="Problem",type=string,JSONPath=`.status.conditions[?(@.type=='Degraded')].reason`
 // +kubebuilder:printcolumn:name="Packages",type=integer,JSONPath=`.status.packages`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -221,6 +222,10 @@ type ClusterCatalogStatus struct {
 	//     (Signed), False when one does not (Unsigned if it only warns, Refused
 	//     otherwise: what is served stays), Unknown while its signatures cannot be
 	//     read (VerificationFailed). It is absent if no policy is about the image.
+	//   - Degraded is True when the image of the source in spec has content that cannot
+	//     be used (ContentInvalid), or when every try of two minutes or more to find
+	//     newer content has failed (SourceUnavailable). The last good content stays
+	//     served. It is absent otherwise.
 	//
 	// An error leaves Serving as it is: the last good content stays served.
 	//

@@ -87,6 +87,11 @@ const (
 	// signed it. It is absent if no policy is about the image. Reasons: Signed, Unsigned, Refused,
 	// VerificationFailed. It is an addition to the API of the reference implementation.
 	TypeVerified = "Verified"
+
+	// TypeDegraded is True while the content of the source in spec cannot be had as it is now, so that older
+	// content, or none, is served. It is absent otherwise. Reasons: ContentInvalid, SourceUnavailable. It is
+	// an addition to the API of the reference implementation.
+	TypeDegraded = "Degraded"
 )
 
 // Reasons. Each says on which condition, with which status, and when it is
@@ -210,6 +215,13 @@ const (
 	// ReasonVerificationFailed is set on Verified=Unknown while the signatures cannot be read.
 	ReasonVerificationFailed = "VerificationFailed"
 
+	// ReasonContentInvalid is set on Degraded=True when the image was pulled, and its content cannot be used.
+	ReasonContentInvalid = "ContentInvalid"
+
+	// ReasonSourceUnavailable is set on Degraded=True when every try of two minutes or more to find out
+	// whether there is newer content has failed in the same way.
+	ReasonSourceUnavailable = "SourceUnavailable"
+
 	// ReasonUserSpecifiedUnavailable is set on Serving=False, and on Ready=True of
 	// a catalog, when spec.availabilityMode is Unavailable.
 	ReasonUserSpecifiedUnavailable = "UserSpecifiedUnavailable"
@@ -239,8 +251,8 @@ func ClusterExtensionPassingConditionTypes() []string {
 }
 
 // ClusterCatalogConditionTypes lists the condition types the catalog
-// reconciler owns, in the order status shows them. TypeReconciling, TypeStalled and TypeVerified
-// are there as long as they apply.
+// reconciler owns, in the order status shows them. TypeReconciling, TypeStalled, TypeVerified and
+// TypeDegraded are there as long as they apply.
 func ClusterCatalogConditionTypes() []string {
-	return []string{TypeServing, TypeProgressing, TypeReady, TypeReconciling, TypeStalled, TypeVerified}
+	return []string{TypeServing, TypeProgressing, TypeReady, TypeReconciling, TypeStalled, TypeVerified, TypeDegraded}
 }

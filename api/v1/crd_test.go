@@ -64,6 +64,7 @@ func TestCRDShape(t *testing.T) {
 				{Name: "Serving", Type: "string", Path: ".status.conditions[?(@.type=='Serving')].status"},
 				{Name: "Progressing", Type: "string", Path: ".status.conditions[?(@.type=='Progressing')].status"},
 				{Name: "Ready", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].status"},
+				{Name: "Problem", Type: "string", Path: ".status.conditions[?(@.type=='Degraded')].reason"},
 				{Name: "Packages", Type: "integer", Path: ".status.packages"},
 				{Name: "Reason", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].reason", Wide: true},
 				age,

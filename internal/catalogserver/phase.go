@@ -3,6 +3,7 @@ package catalogserver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ type phase struct {
 	working, stalled bool
 
 	reason, message string
+
+	// degraded is the reason of Degraded; empty if that does not apply.
+	degraded string
 
 	// remaining is when the same answer once more would make it stalled; zero for
 	// never.
@@ -79,7 +83,7 @@ func (f failure) phase() phase {
 	}
 	s := phase{
 		ready: metav1.ConditionFalse, reason: ocv1.ReasonRetrying,
-		message: excerpt.Cut(message(text), maxNoteBytes-len(next)) + next,
+		message: excerpt.Cut(message(text), maxNoteBytes-len(next)) + next, degraded: f.degraded(),
 	}
 	switch {
 	case f.blocked:
@@ -94,6 +98,18 @@ func (f failure) phase() phase {
 		s.working, s.remaining = true, stallAfter-f.lasting
 	}
 	return s
+}
+
+// degraded returns the reason of Degraded. A registry that is away for a moment is none; a catalog that is
+// not Ready needs none to be noticed, but whoever counts broken content does.
+func (f failure) degraded() string {
+	switch {
+	case saysBroken(f.err):
+		return ocv1.ReasonContentInvalid
+	case f.held != "" && f.ofTheSameSpec && f.lasting >= stallAfter:
+		return ocv1.ReasonSourceUnavailable
+	}
+	return ""
 }
 
 // next is what to do about a failure, if that is known.
@@ -162,10 +178,11 @@ func (a *answers) lasting(catalog *ocv1.ClusterCatalog, err error, now time.Time
 
 // wasStalled reports whether an earlier process has heard the same for long enough.
 func wasStalled(catalog *ocv1.ClusterCatalog, text string) bool {
-	stalled := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeStalled)
 	progressing := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeProgressing)
-	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == catalog.Generation &&
-		progressing != nil && progressing.Message == text
+	return progressing != nil && progressing.Message == text && slices.ContainsFunc(catalog.Status.Conditions, func(condition metav1.Condition) bool {
+		isOld := condition.Type == ocv1.TypeStalled || condition.Type == ocv1.TypeDegraded && condition.Reason == ocv1.ReasonSourceUnavailable
+		return isOld && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == catalog.Generation
+	})
 }
 
 // forget is for a catalog that has what it should, or that is gone.

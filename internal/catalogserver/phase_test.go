@@ -18,7 +18,7 @@ import (
 )
 
 // stands is what those who wait for a catalog see in a status: what kstatus makes of
-// it, Ready, and which of Reconciling and Stalled are there.
+// it, Ready, and which of Reconciling, Stalled and Degraded are there.
 func stands(t *testing.T, catalog *ocv1.ClusterCatalog) string {
 	t.Helper()
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(catalog)
@@ -30,7 +30,7 @@ func stands(t *testing.T, catalog *ocv1.ClusterCatalog) string {
 		t.Fatal(err)
 	}
 	parts := []string{result.Status.String()}
-	for _, kind := range []string{"Ready", "Reconciling", "Stalled"} {
+	for _, kind := range []string{"Ready", "Reconciling", "Stalled", "Degraded"} {
 		if condition := meta.FindStatusCondition(catalog.Status.Conditions, kind); condition != nil {
 			parts = append(parts, kind+"="+string(condition.Status)+"/"+condition.Reason)
 		}
@@ -54,6 +54,8 @@ const (
 	isServed   = "Current Ready=True/Succeeded"
 	isRetrying = "InProgress Ready=False/Retrying Reconciling=True/Retrying"
 	isStale    = "Current Ready=True/Retrying"
+	isInvalid  = isStale + " Degraded=True/ContentInvalid"
+	isCutOff   = isStale + " Degraded=True/SourceUnavailable"
 	isStuck    = "Failed Ready=False/Retrying Stalled=True/Retrying"
 	isBlocked  = "Failed Ready=False/Blocked Stalled=True/Blocked"
 	isOff      = "Current Ready=True/UserSpecifiedUnavailable"
@@ -73,6 +75,9 @@ func TestStanding(t *testing.T) {
 		return func(c *cluster) { c.now = c.now.Add(passed) }
 	}
 	fails := func(err error) func(*cluster) { return func(c *cluster) { c.puller.err = err } }
+	pushes := func(digest int, content map[string]string) func(*cluster) {
+		return func(c *cluster) { c.puller.digest, c.puller.files = digest, files(content) }
+	}
 	edit := func(change func(*ocv1.ClusterCatalog)) func(*cluster) { return func(c *cluster) { c.update(change) } }
 	all := func(acts ...func(*cluster)) func(*cluster) {
 		return func(c *cluster) {
@@ -107,14 +112,35 @@ func TestStanding(t *testing.T) {
 		"a poll fails": {newCatalog(tagRef, 10), []step{
 			{"first pull", nil, []string{isPulling, isServed}},
 			{"no registry", all(wait(10*time.Minute), fails(down)), []string{isStale}},
-			{"for long", wait(time.Hour), nil},
+			{"for less than two minutes", wait(119 * time.Second), nil},
+			{"F7: for long", wait(time.Second), []string{isCutOff}},
+			{"for longer", wait(time.Hour), nil},
+			{"restart", func(c *cluster) { c.restart() }, nil},
 			{"it is back", fails(nil), []string{isServed}},
 		}},
-		"broken content under the same tag": {newCatalog(tagRef, 10), []step{
+		"F7: broken content under the same tag": {newCatalog(tagRef, 10), []step{
 			{"first pull", nil, []string{isPulling, isServed}},
-			{"broken", all(wait(10*time.Minute), func(c *cluster) {
-				c.puller.digest, c.puller.files = 2, files(map[string]string{"a": "["})
-			}), []string{isStale}},
+			{"broken", all(wait(10*time.Minute), pushes(2, map[string]string{"a": "["})), []string{isInvalid}},
+			{"for long", wait(time.Hour), nil},
+			{"restart", func(c *cluster) { c.restart() }, nil},
+			{"no registry", fails(down), []string{isStale}},
+			{"broken, as before", fails(nil), []string{isInvalid}},
+			{"good again", pushes(3, map[string]string{"a": "schema: olm.package\nname: p\n"}), []string{isServed}},
+		}},
+		"F7: no content under the same tag": {newCatalog(tagRef, 10), []step{
+			{"first pull", nil, []string{isPulling, isServed}},
+			{"empty", all(wait(10*time.Minute), pushes(2, map[string]string{})), []string{isInvalid}},
+		}},
+		"F7: no image of a catalog under the same tag": {newCatalog(tagRef, 10), []step{
+			{"first pull", nil, []string{isPulling, isServed}},
+			{"not a catalog", all(wait(10*time.Minute), fails(image.ErrContent)), []string{isInvalid}},
+			{"taken out of use", edit(func(catalog *ocv1.ClusterCatalog) {
+				catalog.Spec.AvailabilityMode = ocv1.AvailabilityModeUnavailable
+			}), []string{isOff}},
+		}},
+		"F7: never good": {newCatalog(tagRef, 10), []step{
+			{"broken", pushes(2, map[string]string{"a": "["}), []string{isPulling, isRetrying + " Degraded=True/ContentInvalid"}},
+			{"another source", edit(other), []string{isPulling, isRetrying + " Degraded=True/ContentInvalid"}},
 		}},
 		"another source cannot be had": {newCatalog(tagRef, 0), []step{
 			{"first pull", nil, []string{isPulling, isServed}},

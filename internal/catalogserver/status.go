@@ -135,13 +135,14 @@ func (s *statusWriter) withdrawn() {
 	})
 }
 
-// setPhase sets Ready, and Reconciling or Stalled as long as they apply. The whole
+// setPhase sets Ready, and Reconciling, Stalled and Degraded as long as they apply. The whole
 // text of an error is in Progressing.
 func (s *statusWriter) setPhase(where phase) {
 	text := excerpt.Cut(message(where.message), maxNoteBytes)
 	s.condition(ocv1.TypeReady, where.ready, where.reason, text)
 	s.passing(ocv1.TypeReconciling, where.working, where.reason, text)
 	s.passing(ocv1.TypeStalled, where.stalled, where.reason, text)
+	s.passing(ocv1.TypeDegraded, where.degraded != "", where.degraded, text)
 }
 
 func (s *statusWriter) passing(kind string, applies bool, reason, message string) {

@@ -63,6 +63,9 @@ func newCatalogRow(catalog *ocv1.ClusterCatalog, now time.Time) catalogRow {
 		_, digest, _ := strings.Cut(source.Image.Ref, "@")
 		row.Digest = line(digest)
 	}
+	if degraded := condition(catalog.Status.Conditions, ocv1.TypeDegraded); degraded.Status == metav1.ConditionTrue && row.Health.Class == "good" {
+		row.Health = health{Class: "bad", Word: "Degraded, " + line(degraded.Reason), Detail: line(degraded.Message)}
+	}
 	row.Signed = signedOf(catalog.Status.Conditions)
 	if progressing := condition(catalog.Status.Conditions, ocv1.TypeProgressing); progressing.Reason != "" && progressing.Reason != ocv1.ReasonSucceeded {
 		row.Problem = line(progressing.Message)

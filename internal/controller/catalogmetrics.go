@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -68,7 +70,7 @@ func (m *CatalogMetrics) Reset() {
 }
 
 // passed is for the end of a pass over a catalog, of which stock is held. Unreadable says that
-// what it serves now could not be read.
+// what it serves now could not be read, which the status of the catalog does not tell.
 func (m *CatalogMetrics) passed(catalog *ocv1.ClusterCatalog, stock CatalogStock, unreadable bool) {
 	m.conditions.set(catalog.Name, catalog.Status.Conditions)
 	m.signatures.set(catalog.Name, verdictLabelOf(catalog.Status.Conditions))
@@ -77,7 +79,8 @@ func (m *CatalogMetrics) passed(catalog *ocv1.ClusterCatalog, stock CatalogStock
 	m.packages.WithLabelValues(catalog.Name).Set(float64(stock.Packages))
 	m.problems.WithLabelValues(catalog.Name, problemPackage).Set(float64(stock.Malformed))
 	content := 0.0
-	if unreadable {
+	degraded := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeDegraded)
+	if unreadable || degraded != nil && degraded.Status == metav1.ConditionTrue && degraded.Reason == ocv1.ReasonContentInvalid {
 		content = 1
 	}
 	m.problems.WithLabelValues(catalog.Name, problemContent).Set(content)

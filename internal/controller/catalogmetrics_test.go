@@ -38,6 +38,7 @@ func TestMetricsOfACatalog(t *testing.T) {
 		"catalog_condition c,Ready":           0,
 		"catalog_condition c,Reconciling":     0,
 		"catalog_condition c,Stalled":         0,
+		"catalog_condition c,Degraded":        0,
 		"catalog_image_verdict c,unknown":     1,
 		"catalog_content_timestamp_seconds c": 5000,
 		"catalog_poll_interval_seconds c":     600,
@@ -100,5 +101,45 @@ func TestVerdictOfACatalog(t *testing.T) {
 		if got := verdictLabelOf(conditions); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
+	}
+}
+
+// TestBrokenContentOfACatalogIsCounted has the status report what the catalog server found.
+func TestBrokenContentOfACatalogIsCounted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		degraded string
+		unserved bool
+		want     float64
+	}{
+		"F7: broken content over good":           {degraded: ocv1.ReasonContentInvalid, want: 1},
+		"F7: broken content, and nothing before": {degraded: ocv1.ReasonContentInvalid, unserved: true, want: 1},
+		"F7: the registry is away":               {degraded: ocv1.ReasonSourceUnavailable},
+		"F7: good content":                       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			catalog := servedCatalog()
+			if tc.unserved {
+				catalog.Status.URLs = nil
+			}
+			if tc.degraded != "" {
+				catalog.Status.Conditions = append(catalog.Status.Conditions, metav1.Condition{
+					Type: ocv1.TypeDegraded, Status: metav1.ConditionTrue, Reason: tc.degraded,
+				})
+			}
+			r := newCatalogReconciler(catalogWorld(t, catalog), &content{})
+			registry := prometheus.NewRegistry()
+			var err error
+			if r.Metrics, err = NewCatalogMetrics(registry); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Reconcile(t.Context(), requestFor("c")); err != nil {
+				t.Fatal(err)
+			}
+			if got := gather(t, registry, "catalog_")["catalog_problems c,content"]; got != tc.want {
+				t.Errorf("catalog_problems is %v, want %v", got, tc.want)
+			}
+		})
 	}
 }

@@ -25,7 +25,9 @@ func (w *world) editCatalog(t *testing.T, change func(*ocv1.ClusterCatalog) bool
 	}
 	write := w.client.Delete
 	if change(catalog) {
-		write = func(ctx context.Context, obj client.Object, _ ...client.DeleteOption) error { return w.client.Update(ctx, obj) }
+		write = func(ctx context.Context, obj client.Object, _ ...client.DeleteOption) error {
+			return w.client.Update(ctx, obj)
+		}
 	}
 	if err := write(t.Context(), catalog); err != nil {
 		t.Fatal(err)
