@@ -18,11 +18,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/leadership"
 )
-
-// leaderLock is that of the reference implementation, so that the two never act
-// on one cluster at once.
-const leaderLock = "9c4404e7.operatorframework.io"
 
 // The others look after the leader every retryPeriod, or up to 2.2 times that. One that
 // stops lets go at once, so that they act within two seconds; one that dies is succeeded
@@ -55,7 +52,7 @@ func newIdentity() (string, error) {
 
 // newLock is the Lease by which replicas agree on who acts.
 func newLock(config *rest.Config, namespace, identity string, events resourcelock.EventRecorder) (resourcelock.Interface, error) {
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaderLock,
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leadership.Lock,
 		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: events}, config, renewDeadline)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the lease: %w", err)

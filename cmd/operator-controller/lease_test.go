@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/clusterextensions/operator-controller/internal/leadership"
 )
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
@@ -33,10 +35,10 @@ func TestIsAway(t *testing.T) {
 		"its database is away": {err: apierrors.NewInternalError(errors.New("etcdserver: no leader")), want: true},
 		"it starts":            {err: apierrors.NewServiceUnavailable("starting"), want: true},
 		"it is overloaded":     {err: apierrors.NewTooManyRequests("later", 1), want: true},
-		"no such lease":        {err: apierrors.NewNotFound(leases, leaderLock)},
-		"no right to it":       {err: apierrors.NewForbidden(leases, leaderLock, errors.New("no"))},
+		"no such lease":        {err: apierrors.NewNotFound(leases, leadership.Lock)},
+		"no right to it":       {err: apierrors.NewForbidden(leases, leadership.Lock, errors.New("no"))},
 		"unknown token":        {err: apierrors.NewUnauthorized("expired")},
-		"somebody was faster":  {err: apierrors.NewConflict(leases, leaderLock, errors.New("modified"))},
+		"somebody was faster":  {err: apierrors.NewConflict(leases, leadership.Lock, errors.New("modified"))},
 	} {
 		if got := isAway(tt.err); got != tt.want {
 			t.Errorf("%s: away is %t", name, got)
@@ -96,7 +98,7 @@ func TestContact(t *testing.T) {
 		{err: nil},
 		{wait: time.Hour, err: refused, lost: true},
 		{wait: awayAfter - time.Second, err: refused, lost: true},
-		{wait: time.Second, err: apierrors.NewConflict(leases, leaderLock, refused)},
+		{wait: time.Second, err: apierrors.NewConflict(leases, leadership.Lock, refused)},
 		{wait: time.Hour, err: refused, lost: true},
 		{wait: awayAfter, err: refused, lost: true, away: true},
 	} {
@@ -115,7 +117,7 @@ func TestContact(t *testing.T) {
 // TestRefusedLeaseIsToldOnce: who elects a leader tries every second.
 func TestRefusedLeaseIsToldOnce(t *testing.T) {
 	t.Parallel()
-	forbidden := apierrors.NewForbidden(leases, leaderLock, errors.New("no"))
+	forbidden := apierrors.NewForbidden(leases, leadership.Lock, errors.New("no"))
 	var logged bytes.Buffer
 	lock := &fakeLock{}
 	c := &contact{Interface: lock, now: time.Now, log: newLogger(&logged, 0)}
@@ -129,7 +131,7 @@ func TestRefusedLeaseIsToldOnce(t *testing.T) {
 		{err: forbidden},
 		{err: errors.New("connection refused")},
 		{err: forbidden},
-		{err: apierrors.NewConflict(leases, leaderLock, errors.New("modified"))},
+		{err: apierrors.NewConflict(leases, leadership.Lock, errors.New("modified"))},
 		{err: nil},
 		{err: forbidden, told: true},
 		{err: apierrors.NewUnauthorized("expired"), told: true},
@@ -249,7 +251,7 @@ func TestAwait(t *testing.T) {
 		}
 		lock.fails(errors.New("connection refused"))
 		began = time.Now()
-		time.AfterFunc(time.Hour, func() { lock.fails(apierrors.NewForbidden(leases, leaderLock, nil)) })
+		time.AfterFunc(time.Hour, func() { lock.fails(apierrors.NewForbidden(leases, leadership.Lock, nil)) })
 		await(t.Context(), ask, reconnect, time.Now)
 		if took := time.Since(began) - time.Hour; took < awayAfter-probeInterval || took > awayAfter+probeInterval {
 			t.Errorf("waited %s for rights", took)

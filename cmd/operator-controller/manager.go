@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/leadership"
 )
 
 // shutdownTimeout is within the grace period of the pod.
@@ -128,7 +129,7 @@ func managerOptions(scheme *runtime.Scheme, lock *contact) manager.Options {
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
 	if lock != nil {
-		options.LeaderElection, options.LeaderElectionID = true, leaderLock
+		options.LeaderElection, options.LeaderElectionID = true, leadership.Lock
 		options.LeaderElectionResourceLockInterface = lock
 	}
 	return options
@@ -136,9 +137,9 @@ func managerOptions(scheme *runtime.Scheme, lock *contact) manager.Options {
 
 // lead tells since when, and until when, the process is the one that acts.
 func lead(ctx context.Context) error {
-	ctrl.Log.Info("leadership taken", "lease", leaderLock)
+	ctrl.Log.Info("leadership taken", "lease", leadership.Lock)
 	<-ctx.Done()
-	ctrl.Log.Info("leadership given up or lost", "lease", leaderLock)
+	ctrl.Log.Info("leadership given up or lost", "lease", leadership.Lock)
 	return nil
 }
 

@@ -93,6 +93,8 @@ type page struct {
 	Title   string
 	Section string
 	Cluster string
+	// Absence is why no controller is running; empty if one is, or if that is unknown.
+	Absence string
 	// Missing is what could not be read, a line each.
 	Missing []string
 	Body    any
@@ -100,7 +102,7 @@ type page struct {
 
 // show writes a page, once all of it is made.
 func (c *console) show(w http.ResponseWriter, name string, code int, shown page) {
-	shown.Cluster = c.Cluster
+	shown.Cluster, shown.Absence = c.Cluster, c.Live.Absence()
 	var out bytes.Buffer
 	if err := c.pages[name].Execute(&out, shown); err != nil {
 		http.Error(w, "the page cannot be made: "+line(err.Error()), http.StatusInternalServerError)
@@ -123,6 +125,7 @@ func (c *console) begin(w http.ResponseWriter, name string, shown page) {
 
 // finish sends the rest of a page, once all of it is made.
 func (c *console) finish(w http.ResponseWriter, name string, shown page) {
+	shown.Absence = c.Live.Absence()
 	var out bytes.Buffer
 	if err := c.pages[name].ExecuteTemplate(&out, "rest", shown); err != nil {
 		out.Reset()

@@ -443,11 +443,16 @@ func TestThePageOfCatalogs(t *testing.T) {
 	good.Status.Conditions = append(good.Status.Conditions, metav1.Condition{
 		Type: ocv1.TypeVerified, Status: metav1.ConditionTrue, Reason: ocv1.ReasonSigned, Message: "signed by the key",
 	})
-	w.catalogs.Items = []*ocv1.ClusterCatalog{good, broken}
+	stale := served("stale")
+	stale.Status.Conditions = append(stale.Status.Conditions,
+		metav1.Condition{Type: ocv1.TypeProgressing, Status: metav1.ConditionTrue, Reason: "Retrying", Message: "no good"},
+		metav1.Condition{Type: ocv1.TypeDegraded, Status: metav1.ConditionTrue, Reason: ocv1.ReasonContentInvalid, Message: "no good"})
+	w.catalogs.Items = []*ocv1.ClusterCatalog{good, broken, stale}
 	w.packages = []catalogsummary.Package{{Name: "a"}, {Name: "b"}}
 	body := w.get(t, "/catalogs")
 	for _, want := range []string{
 		"yes, for 2 h", "sha256:0123", "registry.test/good:latest", `data-label="Packages">2<`, `data-label="Packages">—<`, "no such image",
+		`data-label="Health"><span class="health bad">Degraded, ContentInvalid</span><span class="minor">no good</span>`, // F7
 		`data-label="Signatures"><span class="health good">Signed</span><span class="minor">signed by the key</span><`, `data-label="Signatures">—<`,
 	} {
 		if !strings.Contains(body, want) {
@@ -508,3 +513,22 @@ type piped struct {
 }
 
 func (p piped) Write(data []byte) (int, error) { return p.to.Write(data) }
+
+// TestPagesReportAMissingController (F9): every page does, and none while a controller is running.
+func TestPagesReportAMissingController(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for _, page := range []string{"/extensions", "/packages", "/catalogs", "/nowhere"} {
+		w.absence = ""
+		if _, body, _ := w.ask(t, page); strings.Contains(body, "No controller is running") {
+			t.Errorf("%s reports that no controller is running", page)
+		}
+		w.absence = `lease "x" was last renewed 5m ago`
+		_, body, _ := w.ask(t, page)
+		for _, want := range []string{"<h2>No controller is running</h2>", "was last renewed 5m ago"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is missing in\n%s", page, want, body)
+			}
+		}
+	}
+}

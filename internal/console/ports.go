@@ -20,6 +20,8 @@ import (
 type Live interface {
 	Extensions() Seen[ocv1.ClusterExtension]
 	Catalogs() Seen[ocv1.ClusterCatalog]
+	// Absence returns why no controller is running; empty if one is, or if that is unknown.
+	Absence() string
 	// News counts the changes, and gives what is closed with the next one.
 	News() (count uint64, next <-chan struct{})
 }

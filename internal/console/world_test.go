@@ -46,6 +46,7 @@ type world struct {
 	newest    map[string]map[string]string
 	pkg       *resolve.Package
 	content   string
+	absence   string
 
 	err error // of everything that is asked
 }
@@ -57,6 +58,8 @@ func (w *world) Extensions() Seen[ocv1.ClusterExtension] {
 	defer w.mu.Unlock()
 	return w.extensions
 }
+
+func (w *world) Absence() string { return w.absence }
 
 func (w *world) Catalogs() Seen[ocv1.ClusterCatalog] { return w.catalogs }
 

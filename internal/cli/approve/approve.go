@@ -112,6 +112,7 @@ func (o *approve) run(command *cobra.Command, args []string) error {
 	if ext.Spec.Suspend {
 		fmt.Fprintf(command.ErrOrStderr(), "it is suspended: nothing happens until `kubectl extension resume %s`\n", name)
 	}
+	o.cluster.WarnAbsence(command.Context(), command)
 	return err
 }
 

@@ -67,6 +67,8 @@ func (still) Extensions() console.Seen[ocv1.ClusterExtension] {
 	return console.Seen[ocv1.ClusterExtension]{Items: []*ocv1.ClusterExtension{ext}}
 }
 
+func (still) Absence() string { return "" }
+
 func (still) News() (count uint64, next <-chan struct{}) { return 0, nil }
 
 // A catalog that could not be read is asked again, though nothing has changed meanwhile.

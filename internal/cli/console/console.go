@@ -82,6 +82,11 @@ func (o *command) run(command *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	leader, err := o.cluster.Leader(config)
+	if err != nil {
+		return err
+	}
+	go seen.followLeader(ctx, leader)
 	asked := newAsking(cluster, o.images.Bundles(), seen.touch)
 	go asked.keepNewest(ctx, seen)
 

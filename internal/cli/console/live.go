@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,16 +19,21 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/console"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/leadership"
 )
 
 // live follows the extensions and the catalogs of a cluster, by a watch each.
 type live struct {
 	extensions, catalogs *followed
 
-	mu    sync.Mutex
-	count uint64
-	next  chan struct{}
+	mu      sync.Mutex
+	absence string
+	count   uint64
+	next    chan struct{}
 }
+
+// leaderInterval is how often the lease of the controller is read.
+const leaderInterval = 10 * time.Second
 
 var _ console.Live = &live{}
 
@@ -59,6 +65,32 @@ func follow(ctx context.Context, config *rest.Config) (*live, error) {
 	l.extensions = l.start(ctx, api, &ocv1.ClusterExtension{}, func() client.ObjectList { return &ocv1.ClusterExtensionList{} })
 	l.catalogs = l.start(ctx, api, &ocv1.ClusterCatalog{}, func() client.ObjectList { return &ocv1.ClusterCatalogList{} })
 	return l, nil
+}
+
+// followLeader reads the lease of the controller, until ctx ends.
+func (l *live) followLeader(ctx context.Context, leader leadership.Watcher) {
+	for {
+		absence := leader.Absence(ctx)
+		l.mu.Lock()
+		isNews := (l.absence == "") != (absence == "")
+		l.absence = absence
+		l.mu.Unlock()
+		if isNews {
+			l.touch()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(leaderInterval):
+		}
+	}
+}
+
+// Absence is why no controller is running, as of the last look at the lease.
+func (l *live) Absence() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.absence
 }
 
 // start follows one kind.

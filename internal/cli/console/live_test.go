@@ -1,15 +1,22 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/leadership"
 )
 
 // apiServer has one extension, and tells of another one once it is told to. Catalogs may not
@@ -85,4 +92,33 @@ func TestTheClusterIsFollowed(t *testing.T) {
 			t.Fatalf("got %s", names())
 		}
 	}
+}
+
+// TestTheLeaseIsFollowed (F9) has a controller that ends, and pages that are told.
+func TestTheLeaseIsFollowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		holder, renewed := "", metav1.NowMicro()
+		api := fake.NewClientset(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "olmv1-system", Name: leadership.Lock},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed},
+		})
+		l := &live{next: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		_, next := l.News()
+		go l.followLeader(ctx, leadership.Watcher{API: api.CoordinationV1(), Namespace: "olmv1-system", Now: time.Now})
+		<-next
+		if !strings.Contains(l.Absence(), "no controller is running") {
+			t.Errorf("got %q", l.Absence())
+		}
+		if err := api.CoordinationV1().Leases("olmv1-system").Delete(ctx, leadership.Lock, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, next = l.News()
+		<-next
+		if l.Absence() != "" {
+			t.Errorf("got %q", l.Absence())
+		}
+		cancel()
+	})
 }

@@ -28,6 +28,9 @@ is gone.
 
 With --watch, each line that changes is printed again, until the command is interrupted.
 
+If you may list Leases, or get those of the namespace olmv1-system, the command warns when
+no controller is running: the status is out of date then.
+
 It takes the right to list ClusterExtensions, or with a name to get it; with --watch, to
 watch them.`
 
@@ -80,11 +83,17 @@ func (o *get) run(command *cobra.Command, args []string) error {
 	}
 	table := overview.Make(found)
 	if asJSON {
-		return cli.Print(command.OutOrStdout(), o.output, table)
+		err = cli.Print(command.OutOrStdout(), o.output, table)
+		o.cluster.WarnAbsence(command.Context(), command)
+		return err
 	}
 	widths, err := printTable(command, table)
-	if err != nil || !o.watch {
+	if err != nil {
 		return err
+	}
+	o.cluster.WarnAbsence(command.Context(), command)
+	if !o.watch {
+		return nil
 	}
 	lines := changes{printed: map[string]string{}, to: command.OutOrStdout(), widths: widths}
 	for _, row := range table.Extensions {

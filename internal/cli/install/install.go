@@ -177,6 +177,7 @@ func applyAndWait(command *cobra.Command, cluster *inspect.Cluster, flags *cli.C
 	if err := cluster.Apply(command.Context(), documents); err != nil {
 		return err
 	}
+	flags.WarnAbsence(command.Context(), command)
 	name := plan.Extension.Name
 	follower := &progress{to: command.ErrOrStderr(), version: plan.Resolution.Identity.Version}
 	if err := follower.wait(command.Context(), extensions, name, timeout); err != nil {

@@ -131,6 +131,7 @@ func (o *run) run(command *cobra.Command, args []string) error {
 		return err
 	}
 	tellUnknown(command, result)
+	o.cluster.WarnAbsence(command.Context(), command)
 	if len(result.Operators) == 0 {
 		fmt.Fprintln(command.ErrOrStderr(), "there are no Subscriptions")
 		return nil

@@ -126,6 +126,7 @@ func (o *planning) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer o.cluster.WarnAbsence(command.Context(), command)
 	if o.deletes {
 		return o.runDelete(command, request)
 	}

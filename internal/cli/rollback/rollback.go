@@ -96,6 +96,7 @@ func (o *goingBack) run(command *cobra.Command, args []string) error {
 		}
 	}
 	_, err = fmt.Fprintln(command.OutOrStdout(), string(found.Patch))
+	o.cluster.WarnAbsence(command.Context(), command)
 	return err
 }
 

@@ -65,5 +65,6 @@ func (o *suspend) run(command *cobra.Command, args []string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(command.OutOrStdout(), "clusterextension/%s %s\n", name, o.done)
+	o.cluster.WarnAbsence(command.Context(), command)
 	return err
 }

@@ -61,6 +61,7 @@ func (o *tree) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer o.cluster.WarnAbsence(command.Context(), command)
 	if o.output.String() == cli.JSON {
 		return cli.Print(command.OutOrStdout(), o.output, found)
 	}
