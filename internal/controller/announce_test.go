@@ -51,6 +51,16 @@ func (w *world) edit(t *testing.T) {
 	}
 }
 
+// observed has the status be about the spec: what the spec depends on was not written a moment ago.
+func (w *world) observed(t *testing.T) {
+	t.Helper()
+	ext := w.extension(t)
+	ext.Status.ObservedGeneration = ext.Generation
+	if err := w.client.Status().Update(t.Context(), ext); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestInstallIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)

@@ -380,6 +380,7 @@ func TestRefusalOfALookupIsTriedAgain(t *testing.T) {
 			w.catalog["p"] = offering("1.0.0").Package
 			c := w.ofCharts()
 			c.looks, c.err, c.lacks = true, test.err, test.lacks
+			w.observed(t)
 			result, err := w.reconcile(t)
 			progressing := meta.FindStatusCondition(w.extension(t).Status.Conditions, ocv1.TypeProgressing)
 			if progressing == nil || progressing.Reason != ocv1.ReasonRetrying || !strings.Contains(progressing.Message, test.want) {

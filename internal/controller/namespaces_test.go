@@ -56,6 +56,7 @@ func TestNamespaceThatIsWaitedFor(t *testing.T) {
 				w.installation.Installed.Inputs = digestOf(nil)
 			}
 			tc.change(w)
+			w.observed(t)
 			_, _ = w.reconcile(t)
 			woken := func() bool { return len(w.matching(t, w.reconciler.using(t.Context(), tc.account))) > 0 }
 			if woken() != tc.want || len(w.called) > 0 {
@@ -75,6 +76,7 @@ func TestNamespaceThatIsWaitedFor(t *testing.T) {
 func TestNothingIsTriedForAMissingNamespace(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
+	w.observed(t)
 	w.applyErr = &object.MissingNamespacesError{Namespaces: []string{"b"}}
 	for range 3 {
 		if result, err := w.reconcileInTime(t); err != nil || result.RequeueAfter > 0 && result.RequeueAfter < maxBackoff {
@@ -95,6 +97,7 @@ func TestNamespaceThatAppearsMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.applyErr = &object.MissingNamespacesError{Namespaces: []string{"b"}}
+	w.observed(t)
 	_, _ = w.reconcile(t)
 	if !slices.Equal(w.called, []string{"x"}) {
 		t.Errorf("called: %v", w.called)

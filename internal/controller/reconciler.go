@@ -139,6 +139,9 @@ type Reconciler struct {
 	// unfinishedSince has for extensions between two revisions when a pass first
 	// could not go on.
 	unfinishedSince sync.Map
+
+	// fresh has a [freshSpec] for each extension that seems to lack what was written with it.
+	fresh sync.Map
 }
 
 // Reconcile makes one pass over one extension: it reads, decides, acts, and writes the
@@ -204,6 +207,9 @@ func (r *Reconciler) attend(ctx context.Context, ext *ocv1.ClusterExtension) (ct
 	}
 	if outcome.Waiting {
 		return ctrl.Result{RequeueAfter: outcome.RecheckAfter}, requeue.ErrUnderway
+	}
+	if wait := r.awaitsFresh(ext, outcome); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, requeue.ErrUnderway
 	}
 	if !outcome.Foreseeing {
 		r.abandonPull(ext.Name)
@@ -327,6 +333,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.Neighbours.ofContent.Delete(extension)
 	r.issuerGone.Delete(extension)
 	r.unfinishedSince.Delete(extension)
+	r.fresh.Delete(extension)
 	r.repairs.forget(extension)
 	r.reasons.Delete(extension)
 	r.cohorts.forget(extension)

@@ -527,7 +527,8 @@ func (w *world) checkInvariants(t *testing.T) {
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, ext); err != nil || len(ext.Status.Conditions) == 0 || !ext.DeletionTimestamp.IsZero() {
 		return // gone, or going, or before the first status
 	}
-	if w.fetching && ext.Status.ObservedGeneration < ext.Generation {
+	_, isFresh := w.reconciler.fresh.Load("x")
+	if (w.fetching || isFresh) && ext.Status.ObservedGeneration < ext.Generation {
 		if got := kstatusOf(t, ext); got != kstatus.InProgressStatus {
 			t.Errorf("kstatus says %s of an edit of which nothing was told yet", got)
 		}
@@ -739,6 +740,7 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 			w.installation.Installed.Inputs = digestOf(nil)
 			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 			tc.change(w)
+			w.observed(t)
 			_, err := w.reconcile(t)
 			if (err == nil) != (tc.err == nil) {
 				t.Errorf("err = %v, want %v: %s", err, tc.err, tc.reason)

@@ -89,6 +89,7 @@ func TestWhoLacksRightsIsWokenWhenTheyChange(t *testing.T) {
 				w.installation.Installed.Inputs = digestOf(nil)
 			}
 			tc.change(w)
+			w.observed(t)
 			_, _ = w.reconcile(t)
 			if got := len(w.woken()) > 0; got != tc.want || w.watchesGrants != tc.want {
 				t.Errorf("is woken: %t, grants are watched: %t, want %t: %s", got, w.watchesGrants, tc.want, tc.reason)
@@ -106,6 +107,7 @@ func TestNobodyWhoIsGoneIsWoken(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.applyErr = forbidden()
+	w.observed(t)
 	_, _ = w.reconcile(t)
 	if len(w.woken()) != 1 {
 		t.Fatal("it does not wait for rights")

@@ -164,6 +164,7 @@ func TestMissingNamespaceIsToldApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, append(tc.accounts, sampleExtension())...)
+			w.observed(t)
 			w.mustReconcile(t)
 			if diff := cmp.Diff(tc.want, w.ready(t).Message); diff != "" {
 				t.Errorf("Ready (-want +got):\n%s", diff)
