@@ -23,7 +23,7 @@ import (
 // the last revision are not read again. Errors before the first write leave Result.Began
 // false.
 //
-// It fails with [*object.UnknownKindsError], [*object.MissingNamespacesError], [*permission.MissingError],
+// It fails with [*object.TooLargeError], [*object.UnknownKindsError], [*object.MissingNamespacesError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
 // [*plan.ObjectsError], [*release.RecordTooLargeError], [*installation.HookUnderwayError],
 // [*installation.HookFailedError] or [object.ErrOwnerGone]; other errors are those of the API server.
@@ -157,6 +157,9 @@ func announce(ctx context.Context, guard *plan.Guard, desired installation.Desir
 // planAndCheck plans the operation and makes every preflight check. Notes are what the
 // checks have found and let pass.
 func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
+	if err := object.CheckSizes(slices.Concat(desired.Objects, hook.Objects(hook.WithoutTests(desired.Hooks)))); err != nil {
+		return nil, nil, err
+	}
 	planned, owned, before, err := a.planContent(ctx, planner, history, desired)
 	if err != nil {
 		return nil, nil, err

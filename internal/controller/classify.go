@@ -130,6 +130,12 @@ func isContent(err error) bool {
 	return errors.As(err, &unusable) || errors.As(err, &invalid) || errors.As(err, &unsupported)
 }
 
+// tooLargeError is an error about the size of an object, or of a release record.
+type tooLargeError interface {
+	error
+	TooLarge() bool
+}
+
 func dispositionOf(outcome Outcome) (Disposition, string) {
 	var (
 		invalidSpec   *InvalidSpecError
@@ -142,10 +148,11 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		immutable     *preflight.ImmutableError
 		unserved      *object.UnknownKindsError
 		hookFailed    *installation.HookFailedError
+		tooLarge      tooLargeError
 	)
 	err := outcome.Err
 	switch {
-	case errors.As(err, &invalidSpec), errors.As(err, &unapproved), errors.As(err, &hookFailed), isContent(err):
+	case errors.As(err, &invalidSpec), errors.As(err, &unapproved), errors.As(err, &hookFailed), errors.As(err, &tooLarge), isContent(err):
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &immutable) && !outcome.Began:
 		// What is installed is watched, and somebody has to change it, or the spec.

@@ -153,6 +153,11 @@ func TestClassify(t *testing.T) {
 			disposition: Retry, reason: ocv1.ReasonRetrying,
 			message: prefix + "validating upgrade for CRD \"a.b\": scope: d\nscope: do",
 		},
+		"F19: an object that is too large": {
+			stage: StageApply, err: fmt.Errorf("wrapped: %w", &object.TooLargeError{Object: object.Key{Name: "a"}, Bytes: 2, Limit: 1}),
+			image: pinned, disposition: Blocked, reason: ocv1.ReasonBlocked,
+			message: prefix + `wrapped:  "a" is too large: it has 2 bytes, and API servers accept at most 1`,
+		},
 		"immutable": {
 			stage: StageApply, err: fmt.Errorf("wrapped: %w", cannotChange(errBoom)),
 			image: pinned, disposition: Blocked, reason: ocv1.ReasonBlocked,

@@ -268,6 +268,10 @@ func imagesAndBundles() map[string]situation {
 			outcome: failing(StageRender, &bundle.UnsupportedError{Reasons: []string{"bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes"}}),
 			next:    "spec.source.catalog.version",
 		},
+		"An object is too large": {
+			outcome: upgrading(StageApply, &object.TooLargeError{Object: keyOf("Secret", sampleName, "assets"), Bytes: 2621440, Limit: 1048576}),
+			next:    "spec.source.catalog.version",
+		},
 		"The cluster is too old": {
 			outcome: failing(StageRender, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`, Kubernetes: "1.40.0"}}}),
 			next:    "upgrade the cluster",

@@ -277,6 +277,7 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 		unmet       *UnmetError
 		invalid     *bundle.InvalidError
 		unsupported *bundle.UnsupportedError
+		tooLarge    tooLargeError
 		refused     interface {
 			error
 			Refused() bool
@@ -300,6 +301,8 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 			violations[i] = violation.String()
 		}
 		return obstacle{what: "the bundle is invalid: " + excerpt.Of(violations, maxPart), next: nextInvalid(outcome)}, true
+	case errors.As(err, &tooLarge):
+		return obstacle{what: err.Error(), next: nextContent(outcome)}, true
 	case errors.As(err, &unsupported):
 		return unsupportedObstacle(outcome, unsupported), true
 	case errors.As(err, &refused) && refused.Refused():

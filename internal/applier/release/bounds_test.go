@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
@@ -157,5 +158,21 @@ func TestWhatCannotBeReadBackIsNotRecorded(t *testing.T) {
 	_, err := chartOf([]*unstructured.Unstructured{object, object, object, object}, nil)
 	if want := `encoding X "a": more values than are read`; err == nil || err.Error() != want {
 		t.Errorf("err = %v, want %s", err, want)
+	}
+}
+
+// TestTooLargeRecordsNameAnObject (F19): nothing is written, and the error has what can be made smaller.
+func TestTooLargeRecordsNameAnObject(t *testing.T) {
+	t.Parallel()
+	secrets := fake.NewClientset()
+	h := historyOf(t, secrets)
+	h.records.chunkBytes = 16
+	err := try(t, h, "1", nil, nil)
+	tooLarge := (*RecordTooLargeError)(nil)
+	if !errors.As(err, &tooLarge) || !strings.HasSuffix(err.Error(), `; its largest object is ConfigMap "a" in namespace "ns" with 79 bytes`) {
+		t.Errorf("err = %v", err)
+	}
+	if written := len(secrets.Actions()); written != 0 {
+		t.Errorf("%d requests", written)
 	}
 }

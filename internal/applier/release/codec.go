@@ -243,11 +243,21 @@ type RecordTooLargeError struct {
 	// Expands says that the bound is one of bytes before they are compressed. How many
 	// it would need is not known.
 	Expands bool
+
+	// Largest describes the largest object, with its size; empty if it is unknown.
+	Largest string
 }
 
 func (e *RecordTooLargeError) Error() string {
+	text := fmt.Sprintf("release %q is too large to be recorded: it needs %d chunks and may have %d", e.Release, e.Needed, e.Allowed)
 	if e.Expands {
-		return fmt.Sprintf("release %q is too large to be recorded: it may have %d bytes with all of its objects", e.Release, e.Allowed)
+		text = fmt.Sprintf("release %q is too large to be recorded: it may have %d bytes with all of its objects", e.Release, e.Allowed)
 	}
-	return fmt.Sprintf("release %q is too large to be recorded: it needs %d chunks and may have %d", e.Release, e.Needed, e.Allowed)
+	if e.Largest != "" {
+		text += "; its largest object is " + e.Largest
+	}
+	return text
 }
+
+// TooLarge returns true.
+func (e *RecordTooLargeError) TooLarge() bool { return true }

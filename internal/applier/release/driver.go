@@ -2,6 +2,8 @@ package release
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"helm.sh/helm/v3/pkg/release"
@@ -45,7 +47,22 @@ func (d *storageDriver) Create(_ string, rel *release.Release) error {
 	for used := range d.history.usedRevisions {
 		rel.Version = max(rel.Version, used+1)
 	}
-	return d.note(d.history.create(d.ctx, rel))
+	err := d.history.create(d.ctx, rel)
+	if tooLarge, ok := errors.AsType[*RecordTooLargeError](err); ok {
+		tooLarge.Largest = largestOf(d.content.Objects())
+	}
+	return d.note(err)
+}
+
+// largestOf describes the object that is the largest one as JSON; empty if there is none.
+func largestOf(objects []Object) string {
+	largest, text := 0, ""
+	for _, object := range objects {
+		if data, err := json.Marshal(object.Object); err == nil && len(data) > largest {
+			largest, text = len(data), fmt.Sprintf("%s with %d bytes", object.Key, len(data))
+		}
+	}
+	return text
 }
 
 // Update keeps back the revision that Helm supersedes until its successor is deployed,

@@ -280,13 +280,18 @@ func (h *History) triedObjects(
 	return objects, nil
 }
 
-// objectsIn are those of one revision.
+// objectsIn returns the objects of a revision that was tried. It returns none if its manifest cannot be read:
+// that keeps neither the installed revision from repair nor a later one from its place.
 func (h *History) objectsIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
 	rel, err := h.read(ctx, e)
 	if err != nil || hasNoContent(rel) {
 		return nil, err
 	}
-	return objectsOf(rel.Manifest)
+	objects, err := objectsOf(rel.Manifest)
+	if err != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	return objects, nil
 }
 
 // Recover marks revisions as failed that an operation of this controller, now

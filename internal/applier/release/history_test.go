@@ -325,3 +325,56 @@ func TestStateOfABundleWithoutObjects(t *testing.T) {
 		t.Errorf("state = %+v, %v; want it installed and finished", state, err)
 	}
 }
+
+// TestRevisionsThatCannotBeRead has a revision that has failed, whose record is read and whose manifest is
+// not. It keeps nobody from the objects of the one that is deployed.
+func TestRevisionsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const good = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`
+	for name, tc := range map[string]struct {
+		manifest string
+		hasHooks bool // they can be read
+	}{
+		"F19: too many values":  {good + "\n" + `{"apiVersion":"v1","kind":"X","metadata":{"name":"b"},"data":[` + strings.Repeat("0,", maxManifestValues) + `0]}`, false},
+		"F19: too much YAML":    {"a: " + strings.Repeat("x", maxManifestYAML), false},
+		"F19: no object":        {`{"apiVersion":"v1"}`, true},
+		"F19: JSON that is cut": {good[:len(good)-1], true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := historyOf(t, fake.NewClientset(), good, tc.manifest)
+			// Its hooks are read together with its objects.
+			rel, err := h.read(t.Context(), &h.entries[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			rel.Hooks = []*release.Hook{{Name: "h", Manifest: strings.TrimSuffix(good, "}}") + `,"annotations":{"helm.sh/hook":"pre-upgrade"}}}`}}
+			rel.Labels = map[string]string{labelHooks: `{"operation":"upgrade"}`}
+			if err := h.update(t.Context(), rel); err != nil {
+				t.Fatal(err)
+			}
+			h.Trim()
+			if state, err := h.State(t.Context()); err != nil || state.Installed == nil || state.Unfinished == tc.hasHooks || state.HooksWait != tc.hasHooks {
+				t.Errorf("the state is %+v, %v", state, err)
+			}
+			if installed, err := h.Installed(t.Context()); err != nil || len(installed.Objects) != 1 || len(installed.Tried) != 0 {
+				t.Errorf("installed are %+v, %v", installed, err)
+			}
+			if objects, err := h.Objects(t.Context(), every); err != nil || len(objects) != 1 {
+				t.Errorf("objects are %v, %v", objects, err)
+			}
+			if objects, err := h.ObjectsOf(t.Context(), revisionFrom(rel)); err != nil || objects != nil {
+				t.Errorf("objects of the revision are %v, %v", objects, err)
+			}
+			if hooks, err := h.HooksBefore(t.Context()); err != nil || (hooks != nil) != tc.hasHooks {
+				t.Errorf("hooks before it are %+v, %v", hooks, err)
+			}
+			if err := try(t, h, "1", nil, nil); err != nil {
+				t.Fatalf("the next revision: %v", err)
+			}
+			if state, err := h.State(t.Context()); err != nil || state.Unfinished {
+				t.Errorf("after the next revision the state is %+v, %v", state, err)
+			}
+		})
+	}
+}

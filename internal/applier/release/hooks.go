@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"helm.sh/helm/v3/pkg/release"
@@ -28,7 +29,8 @@ type Hooks struct {
 func (h *Hooks) AreLeft() bool { return h != nil && h.Progress.Done < len(h.All) }
 
 // HooksBefore are those before the content of the newest revision; nil if that is installed, was given up, or
-// has no hooks to run. As long as some are left, nothing of the content was written.
+// has no hooks to run. As long as some are left, nothing of the content was written. Hooks that cannot be read
+// are none: nothing has run them, and they must not keep the installed revision from repair.
 func (h *History) HooksBefore(ctx context.Context) (*Hooks, error) {
 	rel, err := h.unfinished(ctx)
 	if err != nil || rel == nil {
@@ -38,7 +40,11 @@ func (h *History) HooksBefore(ctx context.Context) (*Hooks, error) {
 	if err != nil || progress == nil || progress.GivenUp {
 		return nil, err
 	}
-	return hooksAt(rel, *progress)
+	hooks, err := hooksAt(rel, *progress)
+	if _, isUnreadable := errors.AsType[*UnreadableHooksError](err); isUnreadable {
+		return nil, nil
+	}
+	return hooks, err
 }
 
 // GiveUp closes the record of a revision of which hooks before its content are left, which are not run.

@@ -86,7 +86,7 @@ func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
 }
 
 // ObjectsOf returns the objects of a revision, and those of its hooks, if it is the newest, whether its
-// write has succeeded or not; nil otherwise. Objects carry the marks of their owner.
+// write has succeeded or not; nil otherwise, and if they cannot be read. Objects carry the marks of their owner.
 func (h *History) ObjectsOf(ctx context.Context, revision installation.Revision) (*bundle.Rendered, error) {
 	if len(h.entries) == 0 {
 		return nil, nil
@@ -101,11 +101,11 @@ func (h *History) ObjectsOf(ctx context.Context, revision installation.Revision)
 	}
 	objects, err := objectsOf(rel.Manifest)
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // see above
 	}
 	hooks, err := hooksOf(rel)
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // see above
 	}
 	rendered := &bundle.Rendered{Objects: objects, Hooks: hooks}
 	if recorded.DependsOnCluster {
