@@ -185,8 +185,15 @@ func (a *Applier) planContent(ctx context.Context, planner *plan.Planner, histor
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	planned, err = planner.Plan(owned, before, helmCRDs)
-	return planned, owned, before, err
+	ran, err := history.Ran(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if planned, err = planner.Plan(owned, before, helmCRDs); err != nil {
+		return nil, nil, nil, err
+	}
+	planned.SetRan(ran)
+	return planned, owned, before, nil
 }
 
 // contentOf are the objects that are wanted, as those of the extension, and those that may be on
@@ -288,6 +295,9 @@ func (c content) LastApplied() map[object.Key]object.Fingerprint {
 	}
 	return prints
 }
+
+// Ran implements [release.Content].
+func (c content) Ran() object.Ran { return c.executor.Ran(c.plan) }
 
 // check makes the preflight checks, in an order in which each answer makes sense.
 // Permissions come first: who may not read an object is to be told of all rights that are

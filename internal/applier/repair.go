@@ -92,8 +92,11 @@ func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent 
 		}
 	}
 	tried, _ := object.OutsideLacking(a.lacks(ctx), extent.tried) // nobody wants these
-	planned, err = planner.PlanRepair(ctx, objects, tried)
-	return planned, errors.Join(unserved, missing), err
+	if planned, err = planner.PlanRepair(ctx, objects, tried); err != nil {
+		return nil, nil, err
+	}
+	planned.SetRan(extent.ran)
+	return planned, errors.Join(unserved, missing), nil
 }
 
 // extent is which objects a repair reads.
@@ -103,6 +106,9 @@ type extent struct {
 
 	// tried are those of later revisions, which have failed; see [release.History.triedAfter].
 	tried []*unstructured.Unstructured
+
+	// ran are the Jobs that are not created again.
+	ran object.Ran
 
 	// some are those to read, unless all is set.
 	some []object.Key
@@ -145,7 +151,7 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	if err != nil {
 		return extent{}, err
 	}
-	found.objects, found.tried = installed.Objects, installed.Tried
+	found.objects, found.tried, found.ran = installed.Objects, installed.Tried, installed.Ran
 	if known.LookedAt().IsZero() {
 		found.watched = a.initialSync(ctx, owner, installed)
 		found.some, found.all = known.ToLookAt(now)

@@ -173,7 +173,7 @@ func branches(objects []overview.Object, more int) ([]branch, int) {
 // classOf is what the style shows a health as.
 func classOf(of overview.Health) string {
 	switch of {
-	case overview.Ready, overview.Present:
+	case overview.Ready, overview.Present, overview.Done:
 		return "good"
 	case overview.Missing, overview.Foreign, overview.Stalled, overview.NotReady:
 		return "bad"

@@ -36,7 +36,7 @@ func healthOf(conditions []metav1.Condition, at overview.Lifecycle) health {
 		if reason != "" && reason != ocv1.ReasonSucceeded {
 			shown.Word += ", " + reason
 		}
-	case overview.Terminating, overview.Deleted, overview.Waiting, overview.Suspended, overview.Present, overview.Missing, overview.Foreign:
+	case overview.Terminating, overview.Deleted, overview.Waiting, overview.Suspended, overview.Present, overview.Missing, overview.Foreign, overview.Done:
 	}
 	return shown
 }

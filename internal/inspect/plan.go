@@ -70,6 +70,7 @@ type Plan struct {
 	Before      []*unstructured.Unstructured
 	HooksBefore []hook.Hook
 	helmCRDs    []string
+	ran         object.Ran
 
 	// UnknownBefore says why these are not known, or only guessed; empty if they are known.
 	UnknownBefore string
@@ -135,7 +136,7 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	if plan.UnknownBefore = found.unread; found.unread == "" {
 		before, unknown := c.installed(ctx, plan, request.Bundles, rendering)
 		plan.Before, plan.HooksBefore, plan.UnknownBefore = before.Objects, hook.WithoutTests(before.Hooks), unknown
-		plan.helmCRDs = before.HelmCRDs
+		plan.helmCRDs, plan.ran = before.HelmCRDs, before.Ran
 	}
 	c.addStanding(ctx, &plan)
 	return plan, nil

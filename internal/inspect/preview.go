@@ -54,6 +54,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 		facts.Obstacles = append(facts.Obstacles, err.Error())
 		return facts, nil
 	}
+	planned.SetRan(plan.ran)
 	facts.Trials = planner.Foresee(ctx, planned)
 	if err := c.addConflicts(ctx, planned, &facts); err != nil {
 		return facts, err

@@ -82,7 +82,7 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 		err = c.checkRecorded(ext, recorded.Revisions)
 	}
 	if err == nil {
-		found = look.recorded(ctx, mapper, recorded.Objects)
+		found = look.recorded(ctx, mapper, recorded)
 	} else {
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects are missing, which the release records say: %v", err))
 		found = look.marked(ctx, c)
@@ -91,13 +91,13 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 }
 
 // recorded looks at the objects of the release records.
-func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, recorded []*unstructured.Unstructured) []overview.Found {
-	known, err := object.Known(mapper, s.owner, recorded)
+func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, recorded release.RecordedContent) []overview.Found {
+	known, err := object.Known(mapper, s.owner, recorded.Objects)
 	if err != nil {
 		s.unknown = append(s.unknown, fmt.Sprintf("which of the recorded objects there are: %v", err))
 		return nil
 	}
-	if unserved := countOf(recorded) - len(known); unserved > 0 {
+	if unserved := countOf(recorded.Objects) - len(known); unserved > 0 {
 		s.unknown = append(s.unknown, fmt.Sprintf("what became of recorded objects whose kinds the cluster does not serve: %d", unserved))
 	}
 	items := slices.Collect(maps.Values(known))
@@ -107,6 +107,7 @@ func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, record
 	for i, item := range items {
 		group.Go(func() error {
 			found[i] = s.look(ctx, item.Key, item.Mapping.Resource, item.Object)
+			found[i].Ran = recorded.Ran.Has(item.Key, item.Object)
 			return nil
 		})
 	}

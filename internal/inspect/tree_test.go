@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/overview"
 )
@@ -159,7 +160,7 @@ func TestObjectsOfSeveralRevisions(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(recorded[0].GroupVersionKind(), meta.RESTScopeNamespace)
 	look := searching{reader: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())}
-	if found := look.recorded(t.Context(), mapper, recorded); len(found) != 1 {
+	if found := look.recorded(t.Context(), mapper, release.RecordedContent{Objects: recorded}); len(found) != 1 {
 		t.Errorf("found %+v", found)
 	}
 	if diff := cmp.Diff([]string{"what became of recorded objects whose kinds the cluster does not serve: 1"}, look.unknown); diff != "" {

@@ -36,6 +36,9 @@ const (
 	// Missing is one that is not there, and should be.
 	Missing Health = "Missing"
 
+	// Done is a Job that has run and that the cluster has deleted for that.
+	Done Health = "Done"
+
 	// Foreign is one that does not belong to the extension.
 	Foreign Health = "Foreign"
 )
@@ -47,6 +50,9 @@ type Found struct {
 	// Live is nil if there is no such object, or with Err, which says why it is not known.
 	Live *unstructured.Unstructured
 	Err  error
+
+	// Ran says that it is a Job that was created. It is done if it is not there.
+	Ran bool
 
 	// Foreign says that the extension is no owner of it.
 	Foreign bool
@@ -102,6 +108,8 @@ func objectOf(found Found) Object {
 	switch {
 	case found.Err != nil:
 		shown.Health, message = Unknown, found.Err.Error()
+	case found.Live == nil && found.Ran:
+		shown.Health, message = Done, "it has run, and the cluster has deleted it for its ttlSecondsAfterFinished"
 	case found.Live == nil:
 		shown.Health = Missing
 	case found.Foreign:

@@ -50,11 +50,11 @@ func eventOf(kind schema.GroupKind, of apiwatch.EventType, obj json.RawMessage) 
 		fingerprint: object.FingerprintOf(kind, full),
 		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
 	}
-	if of == apiwatch.Deleted {
-		return seen.deleted(), nil
-	}
 	if workloadAt != nil {
 		seen.workload = new(workloadAt(seen.key))
+	}
+	if of == apiwatch.Deleted {
+		return seen.deleted(), nil
 	}
 	return seen, nil
 }
@@ -76,7 +76,7 @@ func objectIn(kind schema.GroupKind, data json.RawMessage) (metadata *metav1.Obj
 // not exist any more.
 func (e event) deleted() event {
 	e.fingerprint = object.Fingerprint{Deleted: true}
-	if health.HasStatus(e.key.GroupKind) {
+	if isEnded := e.workload != nil && e.workload.Ended; health.HasStatus(e.key.GroupKind) && !isEnded {
 		e.workload = new(health.Missing(e.key))
 	}
 	return e

@@ -61,6 +61,18 @@ func TestEventOf(t *testing.T) {
 				workload: &health.Workload{Key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, Available: metav1.ConditionFalse, Reason: "it does not exist"},
 			},
 		},
+		"F18: deleted after it has failed": {
+			kind: object.JobKind, event: apiwatch.Deleted,
+			object: `{"metadata": {"name": "j", "namespace": "ns", "uid": "u", "resourceVersion": "7", "labels": {"olm.operatorframework.io/owner-name": "x"}},
+				"spec": {"ttlSecondsAfterFinished": 5}, "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]}}`,
+			want: event{
+				key: object.Key{GroupKind: object.JobKind, Namespace: "ns", Name: "j"}, owner: "x", version: "7", fingerprint: object.Fingerprint{Deleted: true},
+				workload: &health.Workload{
+					Key: object.Key{GroupKind: object.JobKind, Namespace: "ns", Name: "j"}, Available: metav1.ConditionFalse, Stuck: true, Ended: true,
+					Reason: "the Job has failed: DeadlineExceeded",
+				},
+			},
+		},
 		"end of the list": {
 			kind: configMap, event: apiwatch.Bookmark,
 			object: `{"metadata": {"resourceVersion": "8", "annotations": {"k8s.io/initial-events-end": "true"}}}`,

@@ -193,9 +193,9 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed boo
 	s.lastApplied = left.LastApplied()
 	s.noteVersions(left.Live)
 	changed = s.noteEarly(left.Live)
-	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool {
-		_, untouched := left.Untouched[key]
-		return !untouched
+	maps.DeleteFunc(s.workloads, func(key object.Key, last health.Workload) bool {
+		print, untouched := left.Untouched[key]
+		return !untouched || print.Deleted && !last.HasFailed()
 	})
 	maps.Copy(s.workloads, health.Of(left.Live))
 	clear(s.putOff)
@@ -342,10 +342,12 @@ func (s *State) SettleSome(left Left, kept Certificates) (changed bool) {
 	live := left.Live
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.Copy(s.lastApplied, Left{Live: live}.LastApplied())
+	maps.Copy(s.lastApplied, left.LastApplied())
 	s.noteVersions(live)
 	changed = s.noteEarly(live)
-	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool { return live[key] != nil })
+	maps.DeleteFunc(s.workloads, func(key object.Key, last health.Workload) bool {
+		return live[key] != nil || left.Untouched[key].Deleted && !last.HasFailed()
+	})
 	maps.Copy(s.workloads, health.Of(live))
 	maps.DeleteFunc(s.putOff, func(key object.Key, _ []object.Key) bool { return live[key] != nil })
 	for key := range left.PutOff {

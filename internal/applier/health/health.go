@@ -46,6 +46,10 @@ type Workload struct {
 	// time in between when it was not.
 	Recovered bool
 
+	// Ended is true for a Job that has finished and that the cluster deletes for that. How it has ended counts when
+	// it does not exist any more.
+	Ended bool
+
 	// Selector selects its pods. It is empty unless they may tell why it does not serve.
 	Selector string
 
@@ -81,6 +85,9 @@ func terminating(key object.Key, object *unstructured.Unstructured) Workload {
 func Missing(key object.Key) Workload {
 	return Workload{Key: key, Available: metav1.ConditionFalse, Reason: "it does not exist"}
 }
+
+// HasFailed reports whether a Job has ended with a failure.
+func (w Workload) HasFailed() bool { return w.Ended && w.Stuck }
 
 // Unseen gives workloads that may have changed since they were seen.
 func Unseen(last []Workload) []Workload {

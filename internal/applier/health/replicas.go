@@ -121,7 +121,11 @@ func OfReplicationController(key object.Key, controller *corev1.ReplicationContr
 func OfJob(key object.Key, job *batchv1.Job) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionTrue, Idle: true}
 	for _, condition := range job.Status.Conditions {
-		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
+		isTrue := condition.Status == corev1.ConditionTrue
+		if isTrue && (condition.Type == batchv1.JobFailed || condition.Type == batchv1.JobComplete) {
+			workload.Ended = job.Spec.TTLSecondsAfterFinished != nil
+		}
+		if isTrue && condition.Type == batchv1.JobFailed {
 			workload.Available, workload.Stuck, workload.Idle = metav1.ConditionFalse, true, false
 			workload.Reason = newCause("the Job has failed: "+condition.Reason, condition.Message).Text
 			workload.Selector = selectorOf(job.Spec.Selector)

@@ -92,6 +92,14 @@ func TestHealthOfKinds(t *testing.T) {
 		},
 		"Job that runs":    {kind: "Job.batch", object: "status: {active: 1}", want: Workload{Available: metav1.ConditionTrue, Idle: true}},
 		"Job that is done": {kind: "Job.batch", object: "status: {conditions: [{type: Complete, status: 'True'}]}", want: Workload{Available: metav1.ConditionTrue, Idle: true}},
+		"F18: Job that is done and expires": {
+			kind: "Job.batch", object: "spec: {ttlSecondsAfterFinished: 0}\nstatus: {conditions: [{type: Complete, status: 'True'}]}",
+			want: Workload{Available: metav1.ConditionTrue, Idle: true, Ended: true},
+		},
+		"F18: Job that runs and will expire": {
+			kind: "Job.batch", object: "spec: {ttlSecondsAfterFinished: 0}\nstatus: {conditions: [{type: SuccessCriteriaMet, status: 'True'}]}",
+			want: Workload{Available: metav1.ConditionTrue, Idle: true},
+		},
 		"Pod that nothing schedules": {
 			kind:   "Pod",
 			object: "status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: 0/1 nodes are available}]}",

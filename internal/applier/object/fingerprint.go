@@ -63,9 +63,15 @@ func withoutRevision(annotations map[string]string) map[string]string {
 	return rest
 }
 
+// deletedText is the form of a fingerprint of an object that does not exist.
+const deletedText = "deleted"
+
 // MarshalText gives the form that release records have: uid/resourceVersion, or
 // uid/generation/metadata.
 func (f Fingerprint) MarshalText() ([]byte, error) {
+	if f.Deleted {
+		return []byte(deletedText), nil
+	}
 	if f.Generation == 0 {
 		return fmt.Appendf(nil, "%s/%s", f.UID, f.ResourceVersion), nil
 	}
@@ -74,6 +80,10 @@ func (f Fingerprint) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads what [Fingerprint.MarshalText] gives.
 func (f *Fingerprint) UnmarshalText(text []byte) error {
+	if string(text) == deletedText {
+		*f = Fingerprint{Deleted: true}
+		return nil
+	}
 	parts := strings.Split(string(text), "/")
 	var err error
 	switch len(parts) {

@@ -16,6 +16,7 @@ func TestFingerprintsOfRecords(t *testing.T) {
 	}{
 		"of a ConfigMap":  {text: "u-1/77", want: Fingerprint{UID: "u-1", ResourceVersion: "77"}},
 		"of a Deployment": {text: "u-1/2/cbf29ce484222325", want: Fingerprint{UID: "u-1", Generation: 2, Metadata: 0xcbf29ce484222325}},
+		"F18: of nothing": {text: "deleted", want: Fingerprint{Deleted: true}},
 		"empty":           {bad: true},
 		"one part":        {text: "gone", bad: true},
 		"four parts":      {text: "u/1/2/3", bad: true},

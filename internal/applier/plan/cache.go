@@ -28,6 +28,7 @@ func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 		case !ok || s.before == nil:
 		case s.wantsTheSame(p.Owner):
 			s.state, s.lastApplied = untouched, known.Fingerprint
+		case known.Fingerprint.Deleted: // a Job that is done
 		case object.ThreeWay{Wanted: s.Object, Before: s.before}.NeedsLive():
 		default:
 			s.cache(p.Owner, s.before, known)

@@ -61,7 +61,7 @@ func isInconclusive(err error) bool { return apierrors.IsBadRequest(err) }
 func (p *Planner) DryRun(ctx context.Context, plan *Plan) error {
 	var pending []*Step
 	for i := range plan.Steps {
-		if s := &plan.Steps[i]; s.state != untouched && !s.dryRunDone && isWorthADryRun(s) && !plan.prerequisites.concern(s) {
+		if s := &plan.Steps[i]; s.state != untouched && !s.isDone() && !s.dryRunDone && isWorthADryRun(s) && !plan.prerequisites.concern(s) {
 			pending = append(pending, s)
 		}
 	}

@@ -134,6 +134,9 @@ func (e *Executor) write(ctx context.Context, s *Step) error {
 	case s.state == untouched:
 		e.leave(s)
 		return nil
+	case s.isDone():
+		e.leaveDone(s)
+		return nil
 	case s.awaitsServer():
 		return e.leaveToRegister(ctx, s)
 	case s.state == absent && s.definition != nil:
@@ -260,7 +263,7 @@ func (e *Executor) Leave(plan *Plan) (all bool) {
 	for i := range plan.Steps {
 		s := &plan.Steps[i]
 		if s.state == absent {
-			all = all && s.awaitsServer()
+			all = all && (s.awaitsServer() || s.isDone())
 			continue
 		}
 		e.note(s.Key, object.Unchanged, s.Live)

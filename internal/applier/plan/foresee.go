@@ -73,6 +73,9 @@ func (p *Planner) foresee(ctx context.Context, plan *Plan, s *Step, trial *objec
 	case err != nil:
 		return err
 	}
+	if s.isDone() {
+		return nil
+	}
 	trial.Live = s.Live
 	// What a predecessor still owns becomes the extension's when that has left it.
 	if s.Live != nil && !s.mayHave(p.Owner) && !p.Owner.Predecessor.Had(s.Live) {

@@ -60,6 +60,9 @@ type Step struct {
 	// isHome is set for a dropped object that is never deleted, see [object.Owner.IsHome].
 	isHome bool
 
+	// ran is set for a Job that was created from the same spec and that the cluster deletes after it has finished.
+	ran bool
+
 	// dryRunDone says that the object was created in a dry run.
 	dryRunDone bool
 

@@ -85,9 +85,15 @@ func (d *storageDriver) Update(_ string, rel *release.Release) error {
 }
 
 // noteLastApplied adds to the record of the revision that is being completed how it left
-// its objects, and takes that from records of revisions that are over.
-func (d *storageDriver) noteLastApplied(rel *release.Release) error {
+// its objects, and takes that from records of revisions that are over. It adds the Jobs that ran, whether the
+// revision was completed or has failed.
+func (d *storageDriver) noteLastApplied(rel *release.Release) (err error) {
 	last := d.history.entries[len(d.history.entries)-1]
+	if rel.Version == last.revision {
+		if rel.Labels[labelRan], err = encodeRan(d.content.Ran()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case rel.Info.Status != release.StatusDeployed:
 		delete(rel.Labels, labelLastApplied)

@@ -31,6 +31,10 @@ type Content interface {
 	// LastApplied are the fingerprints of the objects as they were written, but for those
 	// that are not to be remembered.
 	LastApplied() map[object.Key]object.Fingerprint
+
+	// Ran are the Jobs of the revision that were created, by it or by an earlier one, and that the cluster
+	// deletes after they have finished; nil if the revision has no Jobs.
+	Ran() object.Ran
 }
 
 // Object is an object of a revision. Live is nil if the cluster has none.
@@ -69,6 +73,10 @@ func (o *Operation) Run(ctx context.Context, content Content) error {
 	o.labels = labelsOf(o.revision)
 	var err error
 	if o.labels[labelHooks], err = o.history.firstProgress(ctx, o.revision, o.hooks); err != nil {
+		return err
+	}
+	// A process that dies later has not noted which Jobs it has created.
+	if o.labels[labelRan], err = encodeRan(content.Ran()); err != nil {
 		return err
 	}
 	// When its context ends, Helm returns without waiting for what it has started. So it

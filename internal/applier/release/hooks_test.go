@@ -62,6 +62,8 @@ func (w writing) Write(context.Context) error { return w.write() }
 
 func (writing) LastApplied() map[object.Key]object.Fingerprint { return nil }
 
+func (writing) Ran() object.Ran { return nil }
+
 // try makes an operation of a version with hooks, whose write comes to an error.
 func try(t *testing.T, h *History, version string, hooks []hook.Hook, failure error) error {
 	t.Helper()

@@ -122,6 +122,9 @@ type Installed struct {
 	// Tried are those of later revisions, which have failed; see [History.triedAfter].
 	Tried []*unstructured.Unstructured
 
+	// Ran are the Jobs that [History.Ran] returns, of this revision.
+	Ran object.Ran
+
 	// ListedAt is the resource version at which the process has listed the records; empty
 	// if it is not known.
 	ListedAt string
@@ -143,7 +146,7 @@ func (h *History) Installed(ctx context.Context) (*Installed, error) {
 		return nil, err
 	}
 	tried, err := h.triedAfter(ctx, found.Version, NamedAs(objects))
-	return &Installed{Objects: objects, Tried: tried, ListedAt: h.listedAt, release: found}, err
+	return &Installed{Objects: objects, Tried: tried, Ran: h.ranIn(found), ListedAt: h.listedAt, release: found}, err
 }
 
 // InstalledAs gives the objects of what is installed that have the kind and name of one, in whatever

@@ -11,7 +11,7 @@ import (
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
-// the last seven are labels of the reference implementation, too.
+// the last eight are labels of the reference implementation, too.
 const (
 	labelBundleName      = "olm.operatorframework.io/bundle-name"
 	labelPackageName     = "olm.operatorframework.io/package-name"
@@ -25,6 +25,7 @@ const (
 	labelHooks           = "olm.operatorframework.io/hooks"
 	labelLastApplied     = "olm.operatorframework.io/traces"
 	labelHelmCRDs        = "olm.operatorframework.io/helm-crds"
+	labelRan             = "olm.operatorframework.io/jobs-ran"
 )
 
 // maxHistory is how many revisions are kept, the installed one always among
@@ -46,6 +47,7 @@ func labelsOf(revision installation.Revision) map[string]string {
 		labelHooks:           "", // known when it is recorded
 		labelLastApplied:     "", // known when the revision is complete
 		labelHelmCRDs:        "", // only for an import
+		labelRan:             "", // known when Jobs were created
 	}
 }
 

@@ -39,14 +39,21 @@ func Recorded(ctx context.Context, config *rest.Config, through *http.Client, sy
 	if err != nil {
 		return RecordedContent{}, err
 	}
+	ran, err := history.Ran(ctx)
+	if err != nil {
+		return RecordedContent{}, err
+	}
 	hooks, err := history.InstalledHooks(ctx)
-	return RecordedContent{Objects: objects, Hooks: hooks, HelmCRDs: helmCRDs, Revisions: len(history.entries) + len(history.orphaned)}, err
+	return RecordedContent{Objects: objects, Hooks: hooks, Ran: ran, HelmCRDs: helmCRDs, Revisions: len(history.entries) + len(history.orphaned)}, err
 }
 
 // RecordedContent is the content of release records.
 type RecordedContent struct {
 	Objects []*unstructured.Unstructured
 	Hooks   []hook.Hook
+
+	// Ran are the Jobs that [History.Ran] returns.
+	Ran object.Ran
 
 	// HelmCRDs are the names that [History.HelmCRDs] returns.
 	HelmCRDs []string

@@ -17,7 +17,8 @@ import (
 )
 
 const help = `Show the objects of an extension, and how each is: Present or Missing; of a Deployment,
-Ready, Reconciling, NotReady or Stalled; Terminating if somebody has deleted it; Foreign if it
+Ready, Reconciling, NotReady or Stalled; Done if it is a Job that has run and that the cluster
+has deleted for its ttlSecondsAfterFinished; Terminating if somebody has deleted it; Foreign if it
 does not belong to the extension any more; Unknown if it may not be read, or does not say.
 
 Everything is read with your own rights. Which objects there are is in the release records, for

@@ -1,0 +1,74 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/release"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Ran returns the Jobs that were created by the newest revision or those before it, and that the cluster deletes
+// after they have finished. What the newest record does not tell, the installed one does.
+func (h *History) Ran(ctx context.Context) (object.Ran, error) {
+	if len(h.entries) == 0 {
+		return nil, nil
+	}
+	newest, err := h.read(ctx, &h.entries[len(h.entries)-1])
+	if err != nil {
+		return nil, err
+	}
+	if ran := recordedRan(newest); ran != nil {
+		return ran, nil
+	}
+	installed, err := h.installedRelease(ctx)
+	if err != nil || installed == nil {
+		return nil, err
+	}
+	return h.ranIn(installed), nil
+}
+
+// ranIn returns those of the installed revision. Records without the label are of others or of an earlier
+// version of the controller; then the Jobs count that expire by their manifests.
+func (h *History) ranIn(installed *release.Release) object.Ran {
+	if ran := recordedRan(installed); ran != nil {
+		return ran
+	}
+	objects, err := objectsOf(installed.Manifest)
+	if err != nil {
+		return nil
+	}
+	ran := object.Ran{}
+	for _, job := range objects {
+		if object.Expires(job) {
+			key := object.KeyOf(job)
+			key.Namespace = cmp.Or(key.Namespace, h.records.owner.Namespace)
+			ran.Note(key, job)
+		}
+	}
+	return ran
+}
+
+// recordedRan returns nil if the record does not tell.
+func recordedRan(rel *release.Release) object.Ran {
+	var ran object.Ran
+	if err := json.Unmarshal([]byte(rel.Labels[labelRan]), &ran); err != nil {
+		return nil
+	}
+	return ran
+}
+
+// encodeRan returns the text for a record.
+func encodeRan(ran object.Ran) (string, error) {
+	if ran == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(ran)
+	if err != nil {
+		return "", fmt.Errorf("encoding which Jobs ran: %w", err)
+	}
+	return string(text), nil
+}
