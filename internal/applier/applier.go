@@ -158,7 +158,11 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 	if known.drift.AwaitsOthers() {
 		retry = now.Add(recheckInterval)
 	}
-	for _, at := range []time.Time{certificates.Renewal, next, retry} {
+	read := known.drift.NextRead()
+	if !now.Before(read) {
+		read = time.Time{} // it could not be read just now
+	}
+	for _, at := range []time.Time{certificates.Renewal, next, retry, read} {
 		if at.IsZero() {
 			continue
 		}

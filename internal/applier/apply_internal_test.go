@@ -38,7 +38,7 @@ func TestNextConfirm(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
 	known := newMemory("uid", start)
-	known.drift.BeginInitialSync(nil)
+	known.drift.BeginInitialSync(nil, false)
 	known.drift.EndInitialSync(start.Add(time.Minute))
 	if next := known.nextConfirm(); next.Before(start) || !next.Before(start.Add(confirmInterval)) {
 		t.Errorf("after a start it is %s, want less than %s later", next.Sub(start), confirmInterval)

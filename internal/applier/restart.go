@@ -41,7 +41,7 @@ func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed
 		prints[key] = object.Fingerprint{} // that of no object: it is read, however it is reported
 	}
 	known := a.memory(owner).drift
-	done := known.BeginInitialSync(prints)
+	done := known.BeginInitialSync(prints, owner.Doubtful)
 	// A watch that runs already has no other initial sync, and may not remember what it has seen.
 	if a.watch(owner, items, drift.AtLeast(installed.ListedAt)) {
 		timeout := time.NewTimer(maxInitialSync)

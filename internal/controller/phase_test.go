@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -390,6 +391,35 @@ func TestWorkloadsThatStopAreTold(t *testing.T) {
 		"`kubectl -n ns get pods,events` says more"
 	if len(w.events) != 2 || w.events[1] != want {
 		t.Errorf("told %q, want %q", w.events, want)
+	}
+}
+
+// TestNextCommand is F1: a command that shows the cause of a problem without pods.
+func TestNextCommand(t *testing.T) {
+	t.Parallel()
+	const pods = "`kubectl -n ns get pods,events` says more"
+	at := func(kind, namespace string, status metav1.ConditionStatus) health.Workload {
+		return health.Workload{Key: object.Key{GroupKind: schema.ParseGroupKind(kind), Namespace: namespace, Name: "x"}, Available: status}
+	}
+	for name, test := range map[string]struct {
+		workloads []health.Workload
+		want      string
+	}{
+		"a Deployment":      {workloads: []health.Workload{at("Deployment.apps", "ns", metav1.ConditionFalse)}, want: pods},
+		"a custom resource": {workloads: []health.Workload{at("Widget.example.test", "ns", metav1.ConditionFalse)}, want: "`kubectl -n ns describe Widget.example.test x` says more"},
+		"a CRD": {
+			workloads: []health.Workload{at("Deployment.apps", "ns", metav1.ConditionTrue), at("CustomResourceDefinition.apiextensions.k8s.io", "", metav1.ConditionFalse)},
+			want:      "`kubectl describe CustomResourceDefinition.apiextensions.k8s.io x` says more",
+		},
+		"both": {
+			workloads: []health.Workload{at("Widget.example.test", "ns", metav1.ConditionFalse), at("Pod", "ns", metav1.ConditionFalse)}, want: pods,
+		},
+		"a long name": {workloads: []health.Workload{at("Widget.example.test", strings.Repeat("n", 300), metav1.ConditionFalse)}, want: pods},
+	} {
+		outcome := Outcome{Owner: object.Owner{Namespace: "ns"}, Workloads: test.workloads}
+		if got := lookAt(outcome); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
 	}
 }
 

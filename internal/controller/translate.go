@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -76,6 +77,7 @@ func OwnerOf(ext *ocv1.ClusterExtension) object.Owner {
 		ServiceAccount: ext.Spec.ServiceAccount.Name,
 		Package:        ext.Package(),
 		Imported:       ext.Annotations[ocv1.MigratedFromHelmReleaseAnnotation] != "",
+		Doubtful:       isDoubtful(meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeAvailable)),
 	}
 	// A Subscription of another namespace had its content there, which is not moved.
 	if from, isMigrated := ext.MigratedFrom(); isMigrated && from.Namespace == owner.Namespace {
@@ -88,6 +90,10 @@ func OwnerOf(ext *ocv1.ClusterExtension) object.Owner {
 		owner.Image = named.Ref
 	}
 	return owner
+}
+
+func isDoubtful(available *metav1.Condition) bool {
+	return available != nil && available.Status != metav1.ConditionTrue
 }
 
 // translate fails with [*InvalidSpecError]; the owner is filled in all the same,

@@ -11,6 +11,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -139,10 +140,41 @@ func lookIn(namespace string) string {
 // lookAt is where to see why a workload does not serve, and what to do if that is known.
 func lookAt(outcome Outcome) string {
 	look := lookIn(outcome.Owner.Namespace)
+	if one, found := withoutPods(outcome.Workloads); found && len(describe(one)) <= longestCommand {
+		look = describe(one)
+	}
 	if slices.ContainsFunc(outcome.Workloads, func(w health.Workload) bool { return strings.Contains(w.Reason, exceededQuota) }) {
 		return nextQuota + "; " + look
 	}
 	return look
+}
+
+// withoutPods returns the first object that is not available; false if pods or events show why any of them is not.
+func withoutPods(workloads []health.Workload) (first object.Key, found bool) {
+	for _, workload := range workloads {
+		if workload.Available == metav1.ConditionTrue && !workload.Stuck {
+			continue
+		}
+		kind := workload.Key.GroupKind
+		if !health.HasStatus(kind) || health.RunsPods(kind) || kind == object.APIServiceKind {
+			return object.Key{}, false
+		}
+		if !found {
+			first, found = workload.Key, true
+		}
+	}
+	return first, found
+}
+
+// longestCommand is how long a command may be to be part of a message, in bytes.
+const longestCommand = 200
+
+func describe(one object.Key) string {
+	namespace := ""
+	if one.Namespace != "" {
+		namespace = "-n " + one.Namespace + " "
+	}
+	return fmt.Sprintf("`kubectl %sdescribe %s %s` says more", namespace, one.GroupKind, one.Name)
 }
 
 var remainsTexts = map[Remains]string{

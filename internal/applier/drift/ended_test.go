@@ -24,10 +24,10 @@ func TestJobsThatAreDone(t *testing.T) {
 		want   int // workloads
 	}{
 		"F18: it was complete":        {health.Workload{Key: key, Available: metav1.ConditionTrue, Ended: true}, func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 0},
-		"F18: it had failed":          {health.Workload{Key: key, Stuck: true, Ended: true}, func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 1},
+		"F18: it had failed":          {health.Workload{Key: key, Available: metav1.ConditionFalse, Stuck: true, Ended: true}, func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 1},
 		"F18: of which nothing tells": {health.Missing(key), func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 0},
 		"F18: all objects were read":  {health.Missing(key), func(s *State) bool { return s.Settle(done, Certificates{}, time.Now()) }, 0},
-		"F18: all, and it had failed": {health.Workload{Key: key, Stuck: true, Ended: true}, func(s *State) bool { return s.Settle(done, Certificates{}, time.Now()) }, 1},
+		"F18: all, and it had failed": {health.Workload{Key: key, Available: metav1.ConditionFalse, Stuck: true, Ended: true}, func(s *State) bool { return s.Settle(done, Certificates{}, time.Now()) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,10 +76,25 @@ func objectIn(kind schema.GroupKind, data json.RawMessage) (metadata *metav1.Obj
 // not exist any more.
 func (e event) deleted() event {
 	e.fingerprint = object.Fingerprint{Deleted: true}
-	if isEnded := e.workload != nil && e.workload.Ended; health.HasStatus(e.key.GroupKind) && !isEnded {
+	switch isEnded := e.workload != nil && e.workload.Ended; {
+	case health.HasConditions(e.key.GroupKind):
+		e.workload = nil
+	case health.HasStatus(e.key.GroupKind) && !isEnded:
 		e.workload = new(health.Missing(e.key))
 	}
 	return e
+}
+
+// withoutStatus is an event of a watch that reports the metadata alone.
+func (e event) withoutStatus() event {
+	e.workload = nil
+	return e
+}
+
+// isStatusUnread reports whether the status of the object counts and was not reported. An object that was deleted has
+// none.
+func (e event) isStatusUnread() bool {
+	return e.workload == nil && !e.fingerprint.Deleted && health.HasConditions(e.key.GroupKind)
 }
 
 // jsonSpace is all that may stand between two events.

@@ -206,7 +206,7 @@ func lookAs(t *testing.T, watches *Watches, state *State, owner object.Owner, re
 	for _, item := range items {
 		prints[item.Key] = object.Fingerprint{UID: "before", ResourceVersion: "1"}
 	}
-	done := state.BeginInitialSync(prints)
+	done := state.BeginInitialSync(prints, false)
 	if !watches.Watch(owner, items, AtLeast("10")) {
 		t.Errorf("%s: it is not told of all", name)
 	}
@@ -305,7 +305,7 @@ func TestWhatIsNotKnownIsRead(t *testing.T) {
 			watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) { woken++ }, Now: time.Now})
 			state.Settle(Left{}, Certificates{}, time.Now())
 			if waits {
-				done := state.BeginInitialSync(map[object.Key]object.Fingerprint{keys("a")[0]: {UID: "1"}})
+				done := state.BeginInitialSync(map[object.Key]object.Fingerprint{keys("a")[0]: {UID: "1"}}, false)
 				defer func() {
 					select {
 					case <-done:
@@ -329,7 +329,7 @@ func TestWhatIsNotKnownIsReadAfterAllWasReported(t *testing.T) {
 	state := NewState()
 	watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) {}, Now: time.Now})
 	key := keys("a")[0]
-	done := state.BeginInitialSync(map[object.Key]object.Fingerprint{key: {UID: "1"}})
+	done := state.BeginInitialSync(map[object.Key]object.Fingerprint{key: {UID: "1"}}, false)
 	watches.handle(event{owner: "x", key: key, fingerprint: object.Fingerprint{UID: "1"}})
 	<-done
 	watches.handle(event{owner: "x", unknown: true})

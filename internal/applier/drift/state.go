@@ -42,6 +42,12 @@ type State struct {
 	// has none. It is not compared: a change of its status is no drift.
 	versions map[object.Key]string
 
+	// unread are the objects whose status counts and was not reported, by a shared watch.
+	unread map[object.Key]unreadStatus
+
+	// doubtful is set if a process that has just started cannot take every status for good.
+	doubtful bool
+
 	// all says that every object is to be read; looked is when that was done last. again says
 	// that an operation that has begun to read does not change that.
 	all, again bool
@@ -132,6 +138,7 @@ func NewState() *State {
 		drifted:     map[object.Key]Known{},
 		early:       map[object.Key]Known{},
 		versions:    map[object.Key]string{},
+		unread:      map[object.Key]unreadStatus{},
 		putOff:      map[object.Key][]object.Key{},
 		repairs:     repairs{},
 	}
@@ -154,11 +161,12 @@ func (s *State) noteUnknown() {
 }
 
 // BeginInitialSync takes over the last applied fingerprints of a release record. It gives a
-// channel that is closed when the watches have reported every object.
-func (s *State) BeginInitialSync(lastApplied map[object.Key]object.Fingerprint) <-chan struct{} {
+// channel that is closed when the watches have reported every object. If doubtful is set, each status that a watch
+// does not report is read; otherwise it is taken for good until a watch reports a change.
+func (s *State) BeginInitialSync(lastApplied map[object.Key]object.Fingerprint, doubtful bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastApplied, s.initialSync = lastApplied, newInitialSync(lastApplied)
+	s.lastApplied, s.initialSync, s.doubtful = lastApplied, newInitialSync(lastApplied), doubtful
 	return s.initialSync.done
 }
 
@@ -195,9 +203,9 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed boo
 	changed = s.noteEarly(left.Live)
 	maps.DeleteFunc(s.workloads, func(key object.Key, last health.Workload) bool {
 		print, untouched := left.Untouched[key]
-		return !untouched || print.Deleted && !last.HasFailed()
+		return !untouched && left.Live[key] == nil || print.Deleted && !last.HasFailed()
 	})
-	maps.Copy(s.workloads, health.Of(left.Live))
+	s.noteWorkloads(left.Live)
 	clear(s.putOff)
 	s.notePutOff(left.PutOff)
 	s.catchUp()
@@ -271,18 +279,21 @@ func (s *State) awaitingOthers() []object.Key {
 }
 
 // noteEarly takes over what watches have reported of objects that an operation was about to add,
-// if it is newer than what the operation has left. It reports whether any has drifted.
-func (s *State) noteEarly(live map[object.Key]*unstructured.Unstructured) (drifted bool) {
+// if it is newer than what the operation has left. It reports whether any has to be read again.
+func (s *State) noteEarly(live map[object.Key]*unstructured.Unstructured) (changed bool) {
 	for key, seen := range s.early {
 		obj, added := live[key]
-		if !added || !isNewer(seen.Version, obj.GetResourceVersion()) || seen.Fingerprint == s.lastApplied[key] {
-			continue
+		switch {
+		case !added || !isNewer(seen.Version, obj.GetResourceVersion()):
+		case seen.Fingerprint != s.lastApplied[key]:
+			s.drift(key, seen)
+			changed = true
+		case seen.StatusUnread:
+			changed = s.noteUnread(key, seen.Version) || changed
 		}
-		s.drift(key, seen)
-		drifted = true
 	}
 	clear(s.early)
-	return drifted
+	return changed
 }
 
 // drift notes how an object is that is not as it was last applied. Who wrote over it at the
@@ -298,6 +309,9 @@ type Known struct {
 
 	// Version is a resource version at which the object was so; empty if none is known.
 	Version string
+
+	// StatusUnread is set if the status of the object counts, and was not reported.
+	StatusUnread bool
 }
 
 // NotDrifted gives the objects that are as they were last applied, and are to be; nil if every
@@ -346,9 +360,9 @@ func (s *State) SettleSome(left Left, kept Certificates) (changed bool) {
 	s.noteVersions(live)
 	changed = s.noteEarly(live)
 	maps.DeleteFunc(s.workloads, func(key object.Key, last health.Workload) bool {
-		return live[key] != nil || left.Untouched[key].Deleted && !last.HasFailed()
+		return left.Untouched[key].Deleted && !last.HasFailed()
 	})
-	maps.Copy(s.workloads, health.Of(live))
+	s.noteWorkloads(live)
 	maps.DeleteFunc(s.putOff, func(key object.Key, _ []object.Key) bool { return live[key] != nil })
 	for key := range left.PutOff {
 		if live[key] == nil { // it was deleted
@@ -406,6 +420,7 @@ func (s *State) noteObject(key object.Key, seen Known) bool {
 		delete(s.drifted, key)
 		if last.ResourceVersion == "" && isNewer(seen.Version, s.versions[key]) {
 			s.versions[key] = seen.Version
+			return seen.StatusUnread && s.noteUnread(key, seen.Version)
 		}
 		return false
 	}
@@ -449,12 +464,20 @@ type seenWorkload struct {
 // catchUp takes over the workloads that watches have reported during an operation. They are
 // taken for newer than what the operation has read: the status may have changed before the
 // operation was over, and there is no other event for that. If they are older after all,
-// another event follows.
+// another event follows. The status of a Job that is done and deleted does not count unless it has failed.
 func (s *State) catchUp() {
-	for key := range s.workloads {
-		if seen, ok := s.seen[key]; ok && seen.fingerprint == s.lastApplied[key] {
-			s.workloads[key] = s.reported(seen.workload)
+	for key, seen := range s.seen {
+		isDone := seen.fingerprint.Deleted && !seen.workload.HasFailed()
+		if last, ours := s.lastApplied[key]; ours && seen.fingerprint == last && !isDone {
+			s.replaceWorkload(s.reported(seen.workload))
 		}
+	}
+}
+
+// replaceWorkload forgets a custom resource that has no conditions any more.
+func (s *State) replaceWorkload(now health.Workload) {
+	if s.workloads[now.Key] = now; !now.Counts() {
+		delete(s.workloads, now.Key)
 	}
 }
 
@@ -470,10 +493,10 @@ func (s *State) noteWorkload(workload health.Workload, fingerprint object.Finger
 		s.seen[workload.Key] = seenWorkload{fingerprint: fingerprint, workload: workload}
 	}
 	now := s.reported(workload)
-	if !ours || s.workloads[workload.Key] == now {
+	if !ours || s.workloads[workload.Key] == now || !workload.Counts() && !s.workloads[workload.Key].Counts() {
 		return false
 	}
-	s.workloads[workload.Key] = now
+	s.replaceWorkload(now)
 	return s.initialSync == nil // see noteObject
 }
 
@@ -498,6 +521,7 @@ func (s *State) ToLookAt(now time.Time) (keys []object.Key, all bool) {
 	for _, key := range append(s.nextToCreate(), s.awaitingOthers()...) {
 		found[key] = struct{}{}
 	}
+	s.takeUnread(found, now)
 	isOne := func(key object.Key) bool {
 		_, ok := found[key]
 		return ok

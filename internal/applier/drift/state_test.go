@@ -145,7 +145,7 @@ func TestConfirmedAt(t *testing.T) {
 		want    time.Time
 	}{
 		"an initial sync": {happens: func(s *State) {
-			s.BeginInitialSync(nil)
+			s.BeginInitialSync(nil, false)
 			s.EndInitialSync(at)
 		}},
 		"all are read": {happens: func(s *State) { s.Settle(Left{Live: live}, Certificates{}, at) }, want: at},

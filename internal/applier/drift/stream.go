@@ -2,6 +2,7 @@ package drift
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -230,8 +231,17 @@ func (s *stream) next(events *eventReader) (event, error) {
 	case err != nil:
 		return event{}, err
 	default:
-		return eventOf(s.kind, kind, data)
+		return s.eventOf(kind, data)
 	}
+}
+
+// eventOf decodes an event. A shared watch reports no status.
+func (s *stream) eventOf(of apiwatch.EventType, data json.RawMessage) (event, error) {
+	seen, err := eventOf(s.kind, of, data)
+	if s.key.shared {
+		seen = seen.withoutStatus()
+	}
+	return seen, err
 }
 
 // reach notes that everything up to a resource version was passed on.
@@ -308,7 +318,7 @@ func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map
 func (s *stream) readPage(body io.Reader, found map[object.Key]struct{}) (metav1.ListMeta, error) {
 	left := int64(math.MaxInt64) // nothing of it stays
 	return objectlist.Read(body, maxEvent, &left, func(data []byte) error {
-		seen, err := eventOf(s.kind, apiwatch.Added, data)
+		seen, err := s.eventOf(apiwatch.Added, data)
 		if err != nil {
 			return err
 		}

@@ -165,10 +165,12 @@ func (w *Watches) keyOf(owner object.Owner, item object.Item, now time.Time) wat
 }
 
 // mayBeShared is false for what is never watched as the controller. It is not to ask for the
-// Secrets of others, not even in vain. Of Deployments and API services the status is told to whoever reads that of
-// the extension, which only the ServiceAccount may look up.
+// Secrets of others, not even in vain. Of workloads and API services the status is told to whoever reads that of
+// the extension, which only the ServiceAccount may look up. Where conditions are all that counts, they are read as the
+// ServiceAccount after an event.
 func mayBeShared(item object.Item) bool {
-	return item.Mapping.Resource.GroupResource() != corev1.Resource("secrets") && !health.HasStatus(item.Key.GroupKind)
+	kind := item.Key.GroupKind
+	return item.Mapping.Resource.GroupResource() != corev1.Resource("secrets") && (!health.HasStatus(kind) || health.HasConditions(kind))
 }
 
 // use adds an extension to a watch, which may not have begun yet. covered says that it gets
@@ -451,7 +453,8 @@ func (w *Watches) handle(seen event) {
 	}
 	// The workload is noted first: the initial sync may end with the object.
 	workloadChanged := seen.workload != nil && known.noteWorkload(*seen.workload, seen.fingerprint)
-	if known.noteObject(seen.key, Known{Fingerprint: seen.fingerprint, Version: seen.version}) || workloadChanged {
+	now := Known{Fingerprint: seen.fingerprint, Version: seen.version, StatusUnread: seen.isStatusUnread()}
+	if known.noteObject(seen.key, now) || workloadChanged {
 		w.config.Changed(seen.owner)
 	}
 }

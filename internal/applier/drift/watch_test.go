@@ -119,7 +119,7 @@ func TestAddressed(t *testing.T) {
 func TestComesAtTheEndOfTheInitialSync(t *testing.T) {
 	t.Parallel()
 	state := NewState()
-	done := state.BeginInitialSync(map[object.Key]object.Fingerprint{keys("a")[0]: {UID: "before"}})
+	done := state.BeginInitialSync(map[object.Key]object.Fingerprint{keys("a")[0]: {UID: "before"}}, false)
 	watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) {}, Now: time.Now})
 	kind := keys("a")[0].GroupKind
 	running := &watch{kind: kind, users: map[string][]string{}, since: "10", seen: newLastSeen(kind, watches.seen)}

@@ -58,16 +58,21 @@ type Workload struct {
 	Created time.Time
 }
 
+// Counts reports whether there is anything to report of the object. A custom resource without conditions does not
+// count.
+func (w Workload) Counts() bool { return w.Available != "" }
+
 // Of gives the workloads among live objects, as they were when the objects were read.
 func Of(live map[object.Key]*unstructured.Unstructured) map[object.Key]Workload {
 	found := map[object.Key]Workload{}
 	for key, obj := range live {
-		judge, hasStatus := judges[key.GroupKind]
-		switch {
-		case obj.GetDeletionTimestamp() != nil:
+		judge, hasStatus := judgeOf(key.GroupKind)
+		if obj.GetDeletionTimestamp() != nil {
 			found[key] = terminating(key, obj)
-		case hasStatus:
-			found[key] = judge.ofObject(key, obj)
+		} else if hasStatus {
+			if workload := judge.ofObject(key, obj); workload.Counts() {
+				found[key] = workload
+			}
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -16,16 +17,36 @@ import (
 // DeploymentKind is the kind of Deployments.
 var DeploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 
-// judges contains the kinds whose status counts, with the functions that read it.
-var judges = map[schema.GroupKind]judge{
-	DeploymentKind:        judgeWith(OfDeployment),
-	object.APIServiceKind: judgeWith(OfAPIService),
+// podKinds contains the kinds whose objects are pods, or create them.
+var podKinds = map[schema.GroupKind]judge{
+	DeploymentKind: judgeWith(OfDeployment),
 	{Group: appsv1.GroupName, Kind: "StatefulSet"}: judgeWith(OfStatefulSet),
 	{Group: appsv1.GroupName, Kind: "DaemonSet"}:   judgeWith(OfDaemonSet),
 	{Group: appsv1.GroupName, Kind: "ReplicaSet"}:  judgeWith(OfReplicaSet),
 	{Group: batchv1.GroupName, Kind: "Job"}:        judgeWith(OfJob),
 	{Kind: "ReplicationController"}:                judgeWith(OfReplicationController),
 	{Kind: "Pod"}:                                  judgeWith(OfPod),
+}
+
+// otherKinds contains the kinds of the API server whose status counts, too. The status of any other kind of the API
+// server does not show that something is wrong, by the rules of kstatus.
+var otherKinds = map[schema.GroupKind]judge{
+	object.APIServiceKind:           judgeWith(OfAPIService),
+	{Kind: "PersistentVolumeClaim"}: judgeWith(OfClaim),
+}
+
+// judgeOf returns the function that reads objects of a kind; false if their status does not count.
+func judgeOf(kind schema.GroupKind) (judge, bool) {
+	if found, ok := podKinds[kind]; ok {
+		return found, true
+	}
+	if found, ok := otherKinds[kind]; ok {
+		return found, true
+	}
+	if kind == object.DefinitionKind {
+		return judgeWithConditions(ofDefinition), true
+	}
+	return judgeWithConditions(ofCustomResource), !scheme.Scheme.IsGroupRegistered(kind.Group)
 }
 
 // judge reads the objects of one kind.
@@ -52,19 +73,34 @@ func judgeWith[T any](of func(object.Key, *T) Workload) judge {
 	}
 }
 
-// HasStatus reports whether the status of the objects of a kind counts.
+// HasStatus reports whether the status of the objects of a kind counts, which includes all custom resources.
 func HasStatus(kind schema.GroupKind) bool {
-	_, has := judges[kind]
+	_, has := judgeOf(kind)
 	return has
 }
 
+// HasConditions reports whether the conditions of the objects of a kind are all that counts: custom resources, and
+// CustomResourceDefinitions. A watch of them may report the metadata alone; the status is read after an event then.
+func HasConditions(kind schema.GroupKind) bool {
+	return HasStatus(kind) && !RunsPods(kind) && !isOther(kind)
+}
+
+func isOther(kind schema.GroupKind) bool {
+	_, is := otherKinds[kind]
+	return is
+}
+
 // RunsPods reports whether the objects of a kind are pods, or create them.
-func RunsPods(kind schema.GroupKind) bool { return HasStatus(kind) && kind != object.APIServiceKind }
+func RunsPods(kind schema.GroupKind) bool {
+	_, runs := podKinds[kind]
+	return runs
+}
 
 // IsKindWithStatus is [HasStatus] for a kind as text, such as "Deployment.apps".
 func IsKindWithStatus(kind string) bool { return HasStatus(schema.ParseGroupKind(kind)) }
 
 // Decode reads the JSON of an object whose kind has a status: its metadata, and its workload under a key.
 func Decode(kind schema.GroupKind, data []byte) (metadata *metav1.ObjectMeta, workloadAt func(object.Key) Workload, err error) {
-	return judges[kind].ofJSON(data)
+	read, _ := judgeOf(kind)
+	return read.ofJSON(data)
 }

@@ -165,7 +165,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-func valueOr(value *int32, otherwise int32) int32 {
+func valueOr[T any](value *T, otherwise T) T {
 	if value == nil {
 		return otherwise
 	}

@@ -43,6 +43,10 @@ type Owner struct {
 	// written after this process has listed the records of all extensions.
 	Imported bool
 
+	// Doubtful is set if the status of the extension reports that not all of its objects are available. A process that
+	// has just started then reads the status of those whose watches do not report it.
+	Doubtful bool
+
 	// Replaceable are the kinds whose objects may be deleted and created again when a
 	// field of them cannot be changed.
 	Replaceable []schema.GroupKind

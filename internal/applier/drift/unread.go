@@ -1,0 +1,98 @@
+package drift
+
+import (
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// A status that changes all the time is not read after each event: a client may write it every second. The pause
+// between two reads doubles while the reads find nothing new.
+const (
+	minReadPause = 5 * time.Second
+	maxReadPause = 10 * time.Minute
+)
+
+// unreadStatus is an object of which a watch has reported the metadata alone, although its status counts.
+type unreadStatus struct {
+	// version is the newest that was reported and not read; empty if the status is known.
+	version string
+
+	// read is when the status was last read after an event, and pause the least time until it is read again.
+	read  time.Time
+	pause time.Duration
+}
+
+func (u unreadStatus) due() time.Time { return u.read.Add(u.pause) }
+
+// isDue reports whether the status has to be read.
+func (u unreadStatus) isDue(now time.Time) bool { return u.version != "" && !now.Before(u.due()) }
+
+// after returns what is unread after the object was read at a version. A read that found nothing new makes the pause
+// longer.
+func (u unreadStatus) after(version string, isNew bool) unreadStatus {
+	if u.version == "" || isNewer(u.version, version) {
+		return u
+	}
+	u.version = ""
+	if u.pause = min(max(2*u.pause, minReadPause), maxReadPause); isNew {
+		u.pause = 0
+	}
+	return u
+}
+
+// noteUnread notes that a watch has reported an object without its status. It reports whether the extension is to be
+// woken. A process that has just started takes the status for unchanged, unless its predecessor reported a problem.
+func (s *State) noteUnread(key object.Key, version string) bool {
+	if s.initialSync != nil && !s.doubtful {
+		return false
+	}
+	found := s.unread[key]
+	isFirst := found.version == ""
+	found.version = version
+	s.unread[key] = found
+	return isFirst && s.initialSync == nil
+}
+
+// noteWorkloads takes over the workloads among objects that an operation has read or written.
+func (s *State) noteWorkloads(live map[object.Key]*unstructured.Unstructured) {
+	found := health.Of(live)
+	for key, unread := range s.unread {
+		if obj := live[key]; obj != nil {
+			s.unread[key] = unread.after(obj.GetResourceVersion(), s.workloads[key] != found[key])
+		}
+	}
+	maps.DeleteFunc(s.unread, func(key object.Key, _ unreadStatus) bool {
+		_, ours := s.lastApplied[key]
+		return !ours
+	})
+	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool { return live[key] != nil })
+	maps.Copy(s.workloads, found)
+}
+
+// takeUnread adds the objects whose status has to be read to those that a repair reads.
+func (s *State) takeUnread(toLookAt map[object.Key]struct{}, now time.Time) {
+	for key, unread := range s.unread {
+		if unread.isDue(now) {
+			toLookAt[key] = struct{}{}
+			unread.read = now
+			s.unread[key] = unread
+		}
+	}
+}
+
+// NextRead is when the status of an object has to be read; zero if nothing is unread.
+func (s *State) NextRead() (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, unread := range s.unread {
+		if unread.version != "" && (next.IsZero() || unread.due().Before(next)) {
+			next = unread.due()
+		}
+	}
+	return next
+}
