@@ -56,6 +56,9 @@ func (a *Applier) Diagnose(ctx context.Context, owner object.Owner) (next time.D
 // look reads the pods of a workload, and events if the pods do not tell the cause. Kinds
 // that the ServiceAccount may not list are not asked for again for a while.
 func (a *Applier) look(ctx context.Context, owner object.Owner, workload health.Workload) (health.Cause, error) {
+	if workload.TakenName != "" {
+		return a.holderOfName(ctx, owner, workload)
+	}
 	now, denied := a.config.Now(), a.memory(owner).diagnoses.denied
 	reader := podReader{clients: a.clients, owner: owner, namespace: workload.Key.Namespace, left: maxLookBytes}
 	var cause health.Cause

@@ -59,7 +59,7 @@ func (d diagnoses) due(workloads []health.Workload, now time.Time) []health.Work
 	wanted := map[object.Key]struct{}{}
 	var due []health.Workload
 	for _, workload := range workloads {
-		if workload.Selector == "" {
+		if !workload.MayBeExplained() {
 			continue
 		}
 		wanted[workload.Key] = struct{}{}
@@ -135,7 +135,7 @@ func (d diagnoses) next(now time.Time) time.Duration {
 // explain puts what is known into the reasons of workloads.
 func (d diagnoses) explain(workloads []health.Workload) []health.Workload {
 	for i, workload := range workloads {
-		if workload.Selector != "" {
+		if workload.MayBeExplained() {
 			workloads[i] = workload.With(d.of[workload.Key].cause)
 		}
 	}

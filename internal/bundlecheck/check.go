@@ -55,6 +55,7 @@ func (c *checker) content() error {
 		}
 		c.subjects(rendered.Given())
 		c.registrations(rendered.Objects)
+		c.definitions(rendered.Objects)
 	}
 	return nil
 }

@@ -81,6 +81,21 @@ func TestCheck(t *testing.T) {
 				`warning: APIService "v1.wrong.test" cannot be read: error decoding from json: illegal base64 data at input byte 0`,
 			},
 		},
+		"F2: names that two CRDs have, and a short name that is the plural": {
+			files: plain(crd("gadgets.p7.test", "{kind: Gadget, plural: gadgets, shortNames: [wd, gadgets]}")+
+				crd("gadgetlets.p7.test", "{kind: Gadget, plural: gadgetlets}")+
+				crd("widgets.p7.test", "{kind: Widget, plural: widgets, singular: widget, shortNames: [wd]}")+
+				crd("lists.p7.test", "{kind: WidgetList, plural: lists}")+
+				crd("things.p7.test", "{kind: Thing, plural: things, singular: widget}")+
+				strings.ReplaceAll(crd("gadgets.p8.test", "{kind: Gadget, plural: gadgets, shortNames: [wd]}"), "p7.test", "p8.test")),
+			want: []string{
+				`spec.names: error: CustomResourceDefinition "gadgets.p7.test" has the name "Gadget", which CustomResourceDefinition "gadgetlets.p7.test" of the same group has, too: the API server serves only one of them`,
+				`spec.names: error: CustomResourceDefinition "widgets.p7.test" has the name "WidgetList", which CustomResourceDefinition "lists.p7.test" of the same group has, too: the API server serves only one of them`,
+				`spec.names: error: CustomResourceDefinition "widgets.p7.test" has the name "wd", which CustomResourceDefinition "gadgets.p7.test" of the same group has, too: the API server serves only one of them`,
+				`spec.names: error: CustomResourceDefinition "widgets.p7.test" has the name "widget", which CustomResourceDefinition "things.p7.test" of the same group has, too: the API server serves only one of them`,
+				`spec.names.shortNames: warning: CustomResourceDefinition "gadgets.p7.test" has the short name "gadgets", which is its plural or singular, too: remove the short name`,
+			},
+		},
 		"every problem of every file is listed": {
 			files: sample().with("manifests/a.yaml", "kind: Secret\n").with("manifests/b.yaml", "- not an object\n").
 				without("metadata/annotations.yaml"),
@@ -181,6 +196,26 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+// plain is a bundle of these manifests alone.
+func plain(manifests string) files {
+	return files{}.with("manifests/all.yaml", manifests).
+		with("metadata/annotations.yaml", "annotations: {operators.operatorframework.io.bundle.mediatype.v1: plain+v0, operators.operatorframework.io.bundle.package.v1: p}\n")
+}
+
+// crd is a document with a CustomResourceDefinition of the group p7.test.
+func crd(name, names string) string {
+	return `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ` + name + `}
+spec:
+  group: p7.test
+  scope: Namespaced
+  names: ` + names + `
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
 }
 
 const webhook = `  webhookdefinitions:

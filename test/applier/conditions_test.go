@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,11 @@ func TestDefinitionThatIsNotEstablished(t *testing.T) {
 	})
 	if want := `its condition NamesAccepted is False: ShortNamesConflict: "nm" is already in use`; !strings.HasPrefix(down.Reason, want) {
 		t.Errorf("the reason is %q, want %q", down.Reason, want)
+	}
+	f.later.Add(int64(10 * time.Second))
+	f.applier.Diagnose(t.Context(), f.owner)
+	if reason, want := f.workloads(t)[0].Reason, `in use: CustomResourceDefinition "others.names.test" has it`; !strings.HasSuffix(reason, want) {
+		t.Errorf("the reason is %q, want %q at its end", reason, want)
 	}
 	f.requests.take()
 	if err := admin.Delete(t.Context(), other); err != nil {

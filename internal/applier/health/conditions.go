@@ -3,6 +3,7 @@ package health
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,6 +136,9 @@ func ofDefinition(key object.Key, live *conditioned) Workload {
 	switch {
 	case accepted.Status == metav1.ConditionFalse:
 		workload.Available, workload.Reason = metav1.ConditionFalse, textOf(accepted)
+		if name := quoted.FindStringSubmatch(accepted.Message); name != nil {
+			workload.TakenName = name[1]
+		}
 	case established.Status == "", established.Status == metav1.ConditionFalse && established.Reason == reasonInstalling:
 		workload.Available, workload.RollingOut, workload.Reason = metav1.ConditionFalse, true, "the API server does not serve it yet"
 	case established.Status != metav1.ConditionTrue:
@@ -142,6 +146,9 @@ func ofDefinition(key object.Key, live *conditioned) Workload {
 	}
 	return workload
 }
+
+// quoted finds the first name in the message of a condition.
+var quoted = regexp.MustCompile(`"([^"]{1,253})"`)
 
 // reasonInstalling is the reason of the condition Established in the seconds before it becomes True.
 const reasonInstalling = "Installing"

@@ -27,6 +27,9 @@ func TestHealthOfConditions(t *testing.T) {
 	stale := Workload{Available: metav1.ConditionUnknown, RollingOut: true, Reason: "its last change has not been taken up yet"}
 	fine := Workload{Available: metav1.ConditionTrue}
 	down := func(reason string) Workload { return Workload{Available: metav1.ConditionFalse, Reason: reason} }
+	taken := func(name, reason string) Workload {
+		return Workload{Available: metav1.ConditionFalse, Reason: reason, TakenName: name}
+	}
 	claimed := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	pending := func(reason string) Workload {
 		return Workload{Available: metav1.ConditionFalse, Reason: reason, Created: claimed}
@@ -97,13 +100,13 @@ func TestHealthOfConditions(t *testing.T) {
 			kind: crd,
 			object: `status: {conditions: [{type: NamesAccepted, status: "False", reason: ShortNamesConflict, message: '"wd" is already in use'},
   {type: Established, status: "False", reason: NotAccepted, message: not all names are accepted}]}`,
-			want: down(`its condition NamesAccepted is False: ShortNamesConflict: "wd" is already in use`),
+			want: taken("wd", `its condition NamesAccepted is False: ShortNamesConflict: "wd" is already in use`),
 		},
 		"F2: a new name is taken": {
 			kind: crd,
 			object: `status: {conditions: [{type: NamesAccepted, status: "False", reason: KindConflict, message: '"Thing" is already in use'},
   {type: Established, status: "True"}]}`,
-			want: down(`its condition NamesAccepted is False: KindConflict: "Thing" is already in use`),
+			want: taken("Thing", `its condition NamesAccepted is False: KindConflict: "Thing" is already in use`),
 		},
 		"F2: an invalid caBundle": {
 			kind: crd,
@@ -167,6 +170,25 @@ func TestKindsThatRunPods(t *testing.T) {
 	} {
 		if got := RunsPods(schema.ParseGroupKind(kind)); got != want {
 			t.Errorf("%s runs pods: %t, want %t", kind, got, want)
+		}
+	}
+}
+
+// TestCauseOfTakenName is F2: all names of a kind are unique within its group.
+func TestCauseOfTakenName(t *testing.T) {
+	t.Parallel()
+	served := []metav1.APIResource{
+		{Name: "widgets", SingularName: "widget", Kind: "Widget", ShortNames: []string{"wd"}}, {Name: "widgets/status", Kind: "Widget"},
+		{Name: "gadgets", SingularName: "gadget", Kind: "Gadget"},
+	}
+	for name, want := range map[string]string{
+		"wd": `CustomResourceDefinition "widgets.p7.test" has it`, "widget": `CustomResourceDefinition "widgets.p7.test" has it`,
+		"Widget": `CustomResourceDefinition "widgets.p7.test" has it`, "WidgetList": `CustomResourceDefinition "widgets.p7.test" has it`,
+		"Gadget": "", "other": "",
+	} {
+		workload := Workload{Key: object.Key{GroupKind: object.DefinitionKind, Name: "gadgets.p7.test"}, TakenName: name}
+		if got := CauseOfTakenName(workload, "p7.test", served).Text; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

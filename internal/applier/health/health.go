@@ -53,6 +53,10 @@ type Workload struct {
 	// Selector selects its pods. It is empty unless they may tell why it does not serve.
 	Selector string
 
+	// TakenName is a name of a CustomResourceDefinition that the API server refuses because another one has it; empty
+	// otherwise.
+	TakenName string
+
 	// Created is the time at which the object was created. It is set for a workload that is not available, and whose
 	// status does not show whether it ever was.
 	Created time.Time
@@ -61,6 +65,9 @@ type Workload struct {
 // Counts reports whether there is anything to report of the object. A custom resource without conditions does not
 // count.
 func (w Workload) Counts() bool { return w.Available != "" }
+
+// MayBeExplained reports whether pods, events or the API server may show the cause of a problem.
+func (w Workload) MayBeExplained() bool { return w.Selector != "" || w.TakenName != "" }
 
 // Of gives the workloads among live objects, as they were when the objects were read.
 func Of(live map[object.Key]*unstructured.Unstructured) map[object.Key]Workload {
