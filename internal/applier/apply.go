@@ -16,6 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // Apply makes a new revision: install or upgrade. Before the first write it reads every
@@ -85,7 +86,7 @@ func (a *Applier) apply(ctx context.Context, owner object.Owner, desired install
 		return failed, err
 	}
 	result := a.result(owner, executor.Progress)
-	result.Notes, result.Warnings = notes, warnings.Texts()
+	result.Notes, result.Warnings = append(notes, operation.plan.Refusals()...), warnings.Texts()
 	return result, nil
 }
 
@@ -109,6 +110,10 @@ func (a *Applier) complete(ctx context.Context, history *release.History, planne
 	}
 	a.settle(owner, known.drift, executor.Progress.Left, kept)
 	a.watch(owner, planned.Items(), executor.Progress.Left.Since())
+	if planned.HasRefusals() { // the repair that follows reports these objects
+		known.drift.LookAtAll()
+		a.config.Changed(owner.Name)
+	}
 	return nil
 }
 
@@ -193,6 +198,10 @@ func (a *Applier) planContent(ctx context.Context, planner *plan.Planner, histor
 		return nil, nil, nil, err
 	}
 	planned.SetRan(ran)
+	planned.Installed = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
+		// A certificate is about several objects, which have to agree.
+		return history.InstalledThat(ctx, func(obj *unstructured.Unstructured) bool { return !webhookcert.Concerns(obj) })
+	}
 	return planned, owned, before, nil
 }
 

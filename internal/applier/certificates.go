@@ -21,13 +21,19 @@ const maxCertificateSteps = 8
 // errUnsettledCertificates says that each step called for another one.
 var errUnsettledCertificates = errors.New("the certificates of webhooks do not settle")
 
+// errIncompleteCertificates is for a webhook that is not created, because the API server would not trust its server.
+var errIncompleteCertificates = errors.New("waiting for other objects of the certificates of webhooks, which could not be written")
+
 // executorOf makes an executor that gives whatever calls a server the trust in its certificate when it is
 // created: a webhook whose server nobody trusts would be in the way of all writes.
 func (a *Applier) executorOf(planner *plan.Planner) *plan.Executor {
 	executor := planner.Executor()
 	executor.Introduce = func(wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		if !webhookcert.Concerns(wanted) {
+		switch {
+		case !webhookcert.Concerns(wanted):
 			return wanted, nil
+		case executor.HasFailed(webhookcert.Concerns):
+			return nil, errIncompleteCertificates
 		}
 		return webhookcert.Introduce(wanted, executor.LiveThat(webhookcert.Concerns), a.config.Now())
 	}

@@ -110,7 +110,7 @@ func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstruct
 // isContent says that the object of a hook is one of what is installed. Its annotations do not tell: it may
 // have been a hook of an earlier version.
 func (r *hookRun) isContent(ctx context.Context, found hookObject) (bool, error) {
-	objects, err := r.history.InstalledAs(ctx, found.item.Object)
+	objects, err := r.history.InstalledThat(ctx, release.NamedAs([]*unstructured.Unstructured{found.item.Object}))
 	if err != nil {
 		return false, err
 	}

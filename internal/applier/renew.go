@@ -59,6 +59,9 @@ func (a *Applier) renew(ctx context.Context, owner object.Owner, certified []*un
 		return plan.Progress{}, err
 	}
 	planned, err := planner.PlanRepair(ctx, certified, nil)
+	if err == nil {
+		err = planned.Blocked()
+	}
 	if err != nil {
 		return plan.Progress{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // Repair puts back objects of the installed revision that have drifted: they were deleted,
@@ -25,11 +26,13 @@ import (
 // of the watches tells which objects have; Repair waits for it, [maxInitialSync] at most.
 //
 // Fields that others have added stay. Objects that are flapping are repaired ever more
-// seldom, see [installation.Result]. It fails with [*object.ConflictError] for objects that the
-// extension no longer owns, and leaves them as they are. It fails with
-// [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any
-// more, and with [*object.MissingNamespacesError] for those in namespaces that are lacking,
-// after all others were repaired. It fails with [object.ErrOwnerGone] if there is
+// seldom, see [installation.Result]. It fails after all other objects were repaired
+//   - with [*object.ConflictError] for objects that the extension no longer owns, and leaves them as they are;
+//   - with [*plan.ObjectsError] for objects that could not be read or written;
+//   - with [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any more;
+//   - with [*object.MissingNamespacesError] for objects in namespaces that are lacking.
+//
+// It fails with [object.ErrOwnerGone] if there is
 // something to write for an extension that is being deleted. With [turn.ErrWait] it has
 // done nothing.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
@@ -61,21 +64,25 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	kept, err := a.restore(ctx, owner, executor, planned, extent.objects)
 	repaired := executor.Repaired(isFirst, known.IsPutOff)
 	known.NoteRepairs(repaired, now)
-	if err != nil {
-		failed := resultOf(executor.Progress)
-		failed.Differences = repaired
-		return failed, err
+	if err == nil {
+		known.Rest(now)
 	}
-	known.Rest(now)
 	switch {
+	case err != nil: // what could not be written is tried again after a while, whatever else there is to do
+		known.SettleSome(finished(planned, executor.Progress.Left), drift.Certificates{})
 	case !extent.all:
 		a.settleSome(owner, known, executor.Progress.Left, kept)
 	case left == nil, !meta.IsNoMatchError(left): // until all of them are known that can be there, none is
 		a.settle(owner, known, executor.Progress.Left, kept)
 		memory.lacking = namespacesIn(left)
 	}
-	if extent.all && !extent.watched {
+	if extent.all && !extent.watched && (err == nil || isFirst) {
 		a.watch(owner, planned.Items(), executor.Progress.Left.Since())
+	}
+	if err != nil {
+		failed := resultOf(executor.Progress)
+		failed.Differences = repaired
+		return failed, errors.Join(err, left)
 	}
 	result := a.result(owner, executor.Progress)
 	result.Differences, result.Warnings = repaired, warnings.Texts()
@@ -159,20 +166,32 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	return found, nil
 }
 
-// restore carries out the plan for objects of a release, which are all of it.
-func (a *Applier) restore(ctx context.Context, owner object.Owner, executor *plan.Executor, planned *plan.Plan, release []*unstructured.Unstructured) (drift.Certificates, error) {
-	if err := executor.Execute(ctx, planned); err != nil {
-		return drift.Certificates{}, err
+// restore carries out the plan for objects of a release, which are all of it. A failure of one object does not stop the
+// others. Only certificates wait until all of their objects are written: they are about all of these together.
+func (a *Applier) restore(ctx context.Context, owner object.Owner, executor *plan.Executor, planned *plan.Plan, release []*unstructured.Unstructured) (kept drift.Certificates, err error) {
+	failed := executor.Restore(ctx, planned)
+	if errors.Is(failed, object.ErrOwnerGone) || ctx.Err() != nil {
+		return drift.Certificates{}, failed
 	}
-	kept, err := a.certify(ctx, executor, planned.Steps)
-	if err != nil {
-		return drift.Certificates{}, err
+	if !executor.HasFailed(webhookcert.Concerns) {
+		kept, err = a.certify(ctx, executor, planned.Steps)
 	}
 	items := func() ([]object.Item, error) {
 		known, err := object.Known(a.config.Mapper, owner, release)
 		return slices.Collect(maps.Values(known)), err
 	}
-	return kept, a.register(ctx, executor, planned, items, a.memory(owner).drift)
+	return kept, errors.Join(failed, err, a.register(ctx, executor, planned, items, a.memory(owner).drift))
+}
+
+// finished leaves out objects for which writing the manifest is not all: a repair that fails may not have come to the rest.
+func finished(planned *plan.Plan, left drift.Left) drift.Left {
+	live := maps.Clone(left.Live)
+	for _, item := range planned.Items() {
+		if isReadAtStart(item) {
+			delete(live, item.Key)
+		}
+	}
+	return drift.Left{Live: live}
 }
 
 func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.Installed, error) {

@@ -408,16 +408,10 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 		}
 		return found, true
 	}
-	var (
-		held interface {
-			error
-			Extension() string
-		}
-		summed interface {
-			error
-			Summary() string
-		}
-	)
+	var held interface {
+		error
+		Extension() string
+	}
 	if errors.As(outcome.Err, &held) {
 		pkg := outcome.Target.Bundle.Package
 		is := func(n Neighbour) bool { return n.Name == held.Extension() && n.Bundle.Package == pkg }
@@ -428,14 +422,32 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 			}, true
 		}
 	}
-	if !errors.As(outcome.Err, &summed) {
+	summaries := summariesOf(outcome.Err)
+	if len(summaries) == 0 {
 		return obstacle{}, false
 	}
-	found := obstacle{what: summed.Summary()}
+	found := obstacle{what: strings.Join(summaries, "; ")}
 	if refusal := apierrors.APIStatus(nil); errors.As(outcome.Err, &refusal) {
 		found.next = nextOf(outcome)
 	}
 	return found, true
+}
+
+// summariesOf returns the summaries of all errors that are joined: a repair can fail for several reasons.
+func summariesOf(err error) []string {
+	switch err := err.(type) { //nolint:errorlint // it unwraps
+	case interface{ Summary() string }:
+		return []string{err.Summary()}
+	case interface{ Unwrap() []error }:
+		var all []string
+		for _, one := range err.Unwrap() {
+			all = append(all, summariesOf(one)...)
+		}
+		return all
+	case interface{ Unwrap() error }:
+		return summariesOf(err.Unwrap())
+	}
+	return nil
 }
 
 const nextRetry = "it is tried again"
@@ -476,6 +488,8 @@ func nextOf(outcome Outcome) string {
 		return fmt.Sprintf("%s prints the rights that the ServiceAccount needs", rights(outcome.Owner))
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
 		return fmt.Sprintf("create namespace %q", details.Name)
+	case outcome.Stage == StageRepair && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
+		return "undo what was changed in the object since it was installed; the controller retries automatically"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return "the API server does not take the object as it is; " + nextContent(outcome)
 	}

@@ -223,7 +223,7 @@ func TestTextsAreBounded(t *testing.T) {
 		"kinds":       {outcome: upgrading(StageApply, &object.UnknownKindsError{Kinds: kinds}), next: "install what provides them"},
 		"config":      {outcome: upgrading(StageRender, &bundle.ConfigError{Problems: problems}), next: "and 999 more"},
 		"bundle":      {outcome: upgrading(StageRender, &bundle.InvalidError{Violations: violations}), next: "choose another version"},
-		"objects":     {outcome: upgrading(StageApply, &plan.ObjectsError{Failures: failures}), next: "999 more objects; `kubectl extension bundle rbac"},
+		"objects":     {outcome: upgrading(StageApply, &plan.ObjectsError{Failures: failures}), next: "998 more; `kubectl extension bundle rbac"},
 		"conflicts":   {outcome: upgrading(StageApply, &object.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
 		"gains":       {outcome: atRest(Outcome{Pending: &PendingError{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}}), next: `approvedVersion to "1.2.0"`},
 		"gains of what waits anyway": {

@@ -103,7 +103,7 @@ func (e *extension) repair(ctx context.Context, wanted ...*unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	err = planner.Executor().Execute(ctx, made)
+	err = planner.Executor().Restore(ctx, made)
 	return e.take(), err
 }
 

@@ -44,13 +44,18 @@ func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 // wantsTheSame says that the new revision wants of the object what the one before did.
 // Both are compared as JSON: numbers from a manifest can be of another type.
 func (s *Step) wantsTheSame(owner object.Owner) bool {
-	before := s.before.DeepCopy()
+	return isSameManifest(owner, s.before, s.Object)
+}
+
+// isSameManifest compares an object of an earlier revision with one that is stamped.
+func isSameManifest(owner object.Owner, earlier, stamped *unstructured.Unstructured) bool {
+	before := earlier.DeepCopy()
 	owner.Stamp(before)
 	was, err := json.Marshal(before.Object)
 	if err != nil {
 		return false
 	}
-	is, err := json.Marshal(s.Object.Object)
+	is, err := json.Marshal(stamped.Object)
 	return err == nil && bytes.Equal(was, is)
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,7 +58,7 @@ func isInconclusive(err error) bool { return apierrors.IsBadRequest(err) }
 
 // DryRun makes the creations and changes of the plan in a dry run, except for those that
 // were made in one before, those of kinds that are hardly ever refused, and those that
-// would be inconclusive, see [prerequisites]. All failures are in the error.
+// would be inconclusive, see [prerequisites]. All failures are in the error, except for those of [Plan.Refusals].
 func (p *Planner) DryRun(ctx context.Context, plan *Plan) error {
 	var pending []*Step
 	for i := range plan.Steps {
@@ -66,13 +67,14 @@ func (p *Planner) DryRun(ctx context.Context, plan *Plan) error {
 		}
 	}
 	writer := p.dryRunWriter()
-	return newObjectsError(eachStep(ctx, pending, func(ctx context.Context, s *Step) error {
+	failures, err := plan.toleratedApart(ctx, eachStep(ctx, pending, func(ctx context.Context, s *Step) error {
 		_, err := writer.write(ctx, s)
 		if isInconclusive(err) {
 			return nil
 		}
 		return err
 	}, "trying to write"))
+	return errors.Join(newObjectsError(failures), err)
 }
 
 // isWorthADryRun leaves out changes to plain data: bundles have many such objects, and the

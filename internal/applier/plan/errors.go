@@ -36,12 +36,16 @@ func (e *ObjectsError) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// Summary has the first failure and how many objects there are besides.
+// Summary returns the first failure, and the names of the other objects.
 func (e *ObjectsError) Summary() string {
 	first := e.Failures[0]
 	text := excerpt.Line(fmt.Sprintf("%s %s: %s", first.Action, first.Object, toThePoint(first.Refusal())), maxFailure)
-	if more := len(e.Failures) - 1; more > 0 {
-		text += fmt.Sprintf("; so it is with %d more objects", more)
+	var others []string
+	for _, failure := range e.Failures[1:] {
+		others = append(others, failure.Object.String())
+	}
+	if len(others) > 0 {
+		text += "; also failed: " + excerpt.Of(others, maxOthers)
 	}
 	return text
 }
@@ -57,8 +61,11 @@ func toThePoint(err error) string {
 	return text
 }
 
-// maxFailure bounds what a summary says of one object, in bytes.
-const maxFailure = 320
+// maxFailure bounds what a summary says of one object, and maxOthers the names of all others, in bytes.
+const (
+	maxFailure = 320
+	maxOthers  = 200
+)
 
 // Unwrap gives the errors of the API server, as [ObjectFailure.Refusal] has them.
 func (e *ObjectsError) Unwrap() []error {

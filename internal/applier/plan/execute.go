@@ -46,6 +46,9 @@ type Executor struct {
 	// objects are created as the revision has them.
 	Introduce func(wanted *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
+	// failed are the objects that [Executor.Restore] could not write.
+	failed []*Step
+
 	mu       sync.Mutex
 	Progress Progress
 }
@@ -64,16 +67,17 @@ func newExecutor(writer writer) *Executor {
 	}}
 }
 
-// Execute writes wave by wave. It stops after a wave in which a write has failed. Objects
-// that the revision dropped are deleted last. API services that there are not yet, or that lead
+// Execute writes wave by wave. It stops after a wave in which a write has failed, except for writes of objects
+// that the installed revision has like this one: see [Plan.Installed]. Objects that the revision dropped are deleted last. API services that there are not yet, or that lead
 // to another Service, are left to [Executor.Register].
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	for _, wave := range wavesOf(plan.Steps) {
-		if err := e.awaitKinds(ctx, wave); err != nil {
-			return err
+		failures := e.awaitKinds(ctx, wave)
+		if len(failures) == 0 {
+			failures = eachStep(ctx, wave, e.write, "applying")
 		}
-		if failures := eachStep(ctx, wave, e.write, "applying"); len(failures) > 0 {
-			return newObjectsError(failures)
+		if failures, err := plan.toleratedApart(ctx, failures); err != nil || len(failures) > 0 {
+			return errors.Join(newObjectsError(failures), err)
 		}
 	}
 	return e.prune(ctx, plan)
@@ -131,6 +135,8 @@ func wavesOf(steps []Step) [][]*Step {
 
 func (e *Executor) write(ctx context.Context, s *Step) error {
 	switch {
+	case s.refusal != nil:
+		return nil // it stays as it is
 	case s.state == untouched:
 		e.leave(s)
 		return nil

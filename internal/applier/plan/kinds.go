@@ -23,7 +23,7 @@ const (
 )
 
 // awaitKinds waits until the cluster serves the kinds of a wave that CRDs of the same revision define.
-func (e *Executor) awaitKinds(ctx context.Context, wave []*Step) error {
+func (e *Executor) awaitKinds(ctx context.Context, wave []*Step) []ObjectFailure {
 	var steps []*Step
 	for _, s := range wave {
 		if s.definition != nil && s.state == absent && !slices.Contains(steps, s.definition) {
@@ -32,7 +32,7 @@ func (e *Executor) awaitKinds(ctx context.Context, wave []*Step) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
-	return newObjectsError(eachStep(ctx, steps, e.awaitEstablished, "waiting for"))
+	return eachStep(ctx, steps, e.awaitEstablished, "waiting for")
 }
 
 // awaitEstablished waits until the API server serves the kind of a CRD.

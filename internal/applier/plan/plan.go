@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -68,6 +69,12 @@ type Step struct {
 
 	// written is what was changed by the request that was sent; nil if there was none.
 	written *object.Difference
+
+	// blocked is set for an object of a repair that could not be read, or that belongs to somebody else.
+	blocked bool
+
+	// refusal is why the API server refuses an object that stays as it is; nil for all others.
+	refusal error
 }
 
 // state is what is known of an object on the cluster.
@@ -117,7 +124,17 @@ type Plan struct {
 	Steps []Step
 	prune []Step // dropped by the new revision and still there
 
+	// Installed returns the objects of the installed revision. If it has an object like the new revision, and the API server
+	// refuses to write the object, an upgrade leaves the object as it is: it does not touch it. It may be nil.
+	Installed func(context.Context) ([]*unstructured.Unstructured, error)
+
+	// conflicts is about objects of a repair that belong to somebody else, and unread about those that could not be
+	// read. They are not written.
+	conflicts error
+	unread    []ObjectFailure
+
 	prerequisites prerequisites
+	mapper        meta.RESTMapper
 }
 
 // Items are the objects of the revision.
@@ -166,7 +183,8 @@ func (p *Planner) Inspect(ctx context.Context, plan *Plan) error {
 // PlanRepair plans the repair of objects of the installed revision, and reads them. Fields
 // that later, failed revisions have added are removed; objects that only those have stay.
 // It makes no dry run: each object that is put back is worth it, whether or not the others
-// can be.
+// can be. For the same reason it goes on without objects that cannot be read or belong to somebody else:
+// see [Plan.Blocked].
 func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructured.Unstructured) (*Plan, error) {
 	plan, err := p.Plan(installed, tried, nil)
 	if err != nil {
@@ -177,11 +195,18 @@ func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructur
 	for i := range plan.Steps {
 		steps = append(steps, &plan.Steps[i])
 	}
-	if err := newObjectsError(eachStep(ctx, steps, p.read, "reading")); err != nil {
-		return nil, err
+	plan.unread = eachStep(ctx, steps, p.read, "reading")
+	for _, s := range steps {
+		isUnread := slices.ContainsFunc(plan.unread, func(failure ObjectFailure) bool { return failure.Object == s.Key })
+		s.blocked = isUnread || s.Live != nil && !s.mayHave(p.Owner)
 	}
-	return plan, p.checkOwnership(plan)
+	plan.conflicts = p.checkOwnership(plan)
+	return plan, nil
 }
+
+// Blocked is an error about each object of a repair that is not written, because it could not be read or belongs to
+// somebody else.
+func (p *Plan) Blocked() error { return errors.Join(p.conflicts, newObjectsError(p.unread)) }
 
 // Plan makes a step for each object of a new revision, and for each object of earlier
 // revisions that the new one has dropped. helmCRDs are the names of CRDs of crds/ of an imported chart,
@@ -197,7 +222,7 @@ func (p *Planner) Plan(wanted, before []*unstructured.Unstructured, helmCRDs []s
 		return nil, err
 	}
 	left := legacies(p.Owner, before)
-	result := &Plan{Owner: p.Owner}
+	result := &Plan{Owner: p.Owner, mapper: p.mapper}
 	for _, item := range items {
 		p.Owner.Stamp(item.Object)
 		result.Steps = append(result.Steps, Step{Item: item, before: old[item.Key].Object, legacy: left[item.Key]})

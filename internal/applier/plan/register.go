@@ -21,7 +21,7 @@ type Registration struct {
 // discover is not complete, for the whole cluster. So none is created, or led to another
 // Service, before its server is ready.
 func (s *Step) awaitsServer() bool {
-	if s.Key.GroupKind != object.APIServiceKind || !object.HasServer(s.Object) {
+	if s.blocked || s.refusal != nil || s.Key.GroupKind != object.APIServiceKind || !object.HasServer(s.Object) {
 		return false
 	}
 	return s.state == absent || s.Live != nil && object.LeadsElsewhere(s.Object, s.Live)

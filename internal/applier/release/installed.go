@@ -149,16 +149,14 @@ func (h *History) Installed(ctx context.Context) (*Installed, error) {
 	return &Installed{Objects: objects, Tried: tried, Ran: h.ranIn(found), ListedAt: h.listedAt, release: found}, err
 }
 
-// InstalledAs gives the objects of what is installed that have the kind and name of one, in whatever
-// namespace.
-func (h *History) InstalledAs(ctx context.Context, one *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// InstalledThat returns the objects of the installed revision that a function selects.
+func (h *History) InstalledThat(ctx context.Context, selects func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
 	installed, err := h.installedRelease(ctx)
 	if err != nil || installed == nil {
 		return nil, err
 	}
 	objects, err := objectsOf(installed.Manifest)
-	isNamed := NamedAs([]*unstructured.Unstructured{one})
-	return slices.DeleteFunc(objects, func(other *unstructured.Unstructured) bool { return !isNamed(other) }), err
+	return slices.DeleteFunc(objects, func(obj *unstructured.Unstructured) bool { return !selects(obj) }), err
 }
 
 // IsInvalid says that the history has to be loaded again.

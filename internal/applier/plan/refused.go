@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// toleratedApart returns the failures that an upgrade does not tolerate. It notes the refusals that it tolerates: those of objects
+// that the installed revision has like the new one. Without that, an object that somebody has changed into one that the
+// API server refuses would block all upgrades. The next repair reports it.
+func (p *Plan) toleratedApart(ctx context.Context, failures []ObjectFailure) ([]ObjectFailure, error) {
+	isRefused := func(failure ObjectFailure) bool { return isLasting(failure.Err) }
+	if p.Installed == nil || !slices.ContainsFunc(failures, isRefused) {
+		return failures, nil
+	}
+	objects, err := p.Installed(ctx)
+	if err != nil {
+		return failures, err
+	}
+	installed, err := object.Known(p.mapper, p.Owner, objects)
+	if err != nil {
+		return failures, err
+	}
+	return slices.DeleteFunc(failures, func(failure ObjectFailure) bool {
+		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Key == failure.Object })
+		if i < 0 || !isRefused(failure) {
+			return false
+		}
+		s := &p.Steps[i]
+		before, has := installed[s.Key]
+		if !has || !isSameManifest(p.Owner, before.Object, s.Object) {
+			return false
+		}
+		s.refusal = failure.Refusal()
+		return true
+	}), nil
+}
+
+// isLasting reports whether the API server, or a webhook that it called, has refused the object itself. Other answers,
+// such as a conflict or too many requests, are about the moment.
+func isLasting(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if errors.Is(err, object.ErrOwnerGone) || !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError:
+		return true
+	}
+	return false
+}
+
+// HasRefusals reports whether any object stays as it is because the API server refuses it.
+func (p *Plan) HasRefusals() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.refusal != nil })
+}
+
+// Refusals returns a note for each object that stays as it is because the API server refuses it.
+func (p *Plan) Refusals() []string {
+	var notes []string
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.refusal != nil {
+			notes = append(notes, fmt.Sprintf("%s stays as it is: %s", s.Key, excerpt.Line(s.refusal.Error(), maxFailure)))
+		}
+	}
+	return notes
+}
