@@ -472,6 +472,7 @@ func nextOf(outcome Outcome) string {
 	if _, ok := errors.AsType[*preflight.ImmutableError](outcome.Err); ok {
 		return "" // says it
 	}
+	var refused *object.RefusedError
 	message, details := refusal.Status().Message, refusal.Status().Details
 	switch err := outcome.Err; {
 	case strings.Contains(message, "admission webhook"):
@@ -488,6 +489,9 @@ func nextOf(outcome Outcome) string {
 		return fmt.Sprintf("%s prints the rights that the ServiceAccount needs", rights(outcome.Owner))
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
 		return fmt.Sprintf("create namespace %q", details.Name)
+	case errors.As(err, &refused):
+		return fmt.Sprintf("have %s leave out these fields, or remove them from the object; the controller retries automatically",
+			object.NameManagers(refused.Managers))
 	case outcome.Stage == StageRepair && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
 		return "undo what was changed in the object since it was installed; the controller retries automatically"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):

@@ -63,7 +63,8 @@ func touchesItem(name string, fields map[string]any, items []any) bool {
 		return true
 	}
 	for _, item := range items {
-		if item, ok := item.(map[string]any); ok && covers(item, key, goType{}) && touches(fields, restOf(item, key)) {
+		item, ok := item.(map[string]any)
+		if ok && covers(item, key, goType{}) && (item["$patch"] == "delete" || touches(fields, restOf(item, key))) {
 			return true
 		}
 	}

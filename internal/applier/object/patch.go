@@ -131,12 +131,6 @@ func guarded(call func() ([]byte, error)) (data []byte, err error) {
 	return call()
 }
 
-// ListReplacingPatch is [ThreeWay.Patch] with every list replaced whole.
-func (w ThreeWay) ListReplacingPatch() (Patch, error) {
-	t, _ := goTypeOf(w.Wanted.GroupVersionKind())
-	return w.asStored(t).listReplacing(t)
-}
-
 func (w ThreeWay) listReplacing(t goType) (Patch, error) {
 	documents, err := w.documents(t)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
 // writer writes single objects, in earnest or in a dry run.
@@ -86,14 +86,27 @@ func (w writer) createOrPatch(ctx context.Context, s *Step) (*unstructured.Unstr
 		return s.Live, nil
 	}
 	live, err := w.send(ctx, s, patch)
-	if s.state != cached && apierrors.IsInvalid(err) && patch.Kind == types.StrategicMergePatchType {
-		// An entry of a list whose key somebody changed looks like one that they
-		// have added, and can clash with ours.
-		if patch, err = s.threeWay().ListReplacingPatch(); err == nil {
-			live, err = w.send(ctx, s, patch)
-		}
+	if s.state != cached && apierrors.IsInvalid(err) && preflight.Immutable(s.Key.GroupKind, s.Live, err) == nil {
+		return w.override(ctx, s, err)
 	}
 	return live, err
+}
+
+// override sends a second patch after the API server has refused the first one as invalid: what others have set may
+// exclude what the revision sets.
+func (w writer) override(ctx context.Context, s *Step, refusal error) (*unstructured.Unstructured, error) {
+	patch, err := s.threeWay().Override(refusal)
+	if err != nil {
+		return nil, errors.Join(refusal, err)
+	}
+	if !patch.IsEmpty() {
+		live, err := w.send(ctx, s, patch)
+		if !apierrors.IsInvalid(err) {
+			return live, err
+		}
+		refusal = err
+	}
+	return nil, s.threeWay().RefusedAs(refusal, patch)
 }
 
 // send makes the patch depend on the resource version that it was made from. Without that,

@@ -1,0 +1,317 @@
+package object
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// maxCauses bounds how many causes of one refusal are evaluated.
+const maxCauses = 20
+
+// Override returns the patch to send after the API server has refused one as invalid. It makes the same changes. In the places that the
+// refusal names, it also removes what another writer has set and the revision does not set: the half of a pair of fields that
+// exclude each other, or an entry of a list. All other fields of other writers are kept. The patch is empty if there is
+// nothing to remove.
+func (w ThreeWay) Override(refusal error) (Patch, error) {
+	refused, err := w.Patch()
+	if err != nil {
+		return Patch{}, err
+	}
+	after, err := refused.AppliedTo(w.Live)
+	if err != nil {
+		return Patch{}, err
+	}
+	t, isBuiltin := goTypeOf(w.Wanted.GroupVersionKind())
+	root := node{value: after.Object, wanted: w.asStored(t).Wanted.Object, t: t}
+	isChanged := false
+	for _, cause := range causesOf(refusal) {
+		isChanged = root.override(stepsOf(cause.Field), cause.Message) || isChanged
+	}
+	if !isChanged {
+		return Patch{}, nil
+	}
+	live, err := json.Marshal(w.Live.Object)
+	if err != nil {
+		return Patch{}, fmt.Errorf("patching %s: %w", KeyOf(w.Live), err)
+	}
+	fixed, err := json.Marshal(withoutRemoved(after.Object))
+	if err != nil {
+		return Patch{}, fmt.Errorf("patching %s: %w", KeyOf(w.Live), err)
+	}
+	if !isBuiltin || refused.Kind == types.MergePatchType {
+		data, err := jsonpatch.CreateMergePatch(live, fixed)
+		return Patch{Kind: types.MergePatchType, Data: data}, err
+	}
+	data, err := guarded(func() ([]byte, error) {
+		return strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(live, fixed, strategicpatch.PatchMetaFromStruct{T: t.Type})
+	})
+	return Patch{Kind: types.StrategicMergePatchType, Data: data}, err
+}
+
+// causesOf returns what an answer of the API server says of fields.
+func causesOf(refusal error) []metav1.StatusCause {
+	answer := apierrors.APIStatus(nil)
+	if !errors.As(refusal, &answer) || answer.Status().Details == nil {
+		return nil
+	}
+	causes := answer.Status().Details.Causes
+	return causes[:min(len(causes), maxCauses)]
+}
+
+// steps matches the parts of a path such as spec.ports[1].name or data[a.b]: names, indices and keys.
+var steps = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
+
+func stepsOf(path string) []string {
+	found := steps.FindAllString(path, -1)
+	for i, step := range found {
+		found[i] = strings.Trim(step, "[]")
+	}
+	return found
+}
+
+// removed stands for an entry of a list that is to be removed: the places of the others do not change.
+type removed struct{}
+
+// node is a place in an object as a refused patch would have left it.
+type node struct {
+	value any
+
+	// wanted is what the revision has there; nil if another writer has set the value.
+	wanted any
+
+	t      goType
+	isItem bool
+	remove func()
+}
+
+// override removes what a cause is about, as far as another writer has set it. It reports whether there was anything.
+func (n node) override(path []string, message string) bool {
+	if len(path) == 0 || path[0] == "metadata" || path[0] == "status" {
+		return false
+	}
+	nodes := []node{n}
+	for _, step := range path {
+		next, found := nodes[len(nodes)-1].below(step)
+		if !found {
+			break
+		}
+		nodes = append(nodes, next)
+	}
+	for _, one := range slices.Backward(nodes) {
+		if one.isItem && one.wanted == nil {
+			one.remove()
+			return true
+		}
+	}
+	last := nodes[len(nodes)-1]
+	if last.wanted == nil {
+		last.remove()
+		return true
+	}
+	return dropMentioned(nodes, message) || dropDuplicates(nodes, path) || dropOthers(nodes)
+}
+
+// below returns the node under a name, or under an index.
+func (n node) below(step string) (node, bool) {
+	t := n.t.of(n.value)
+	switch value := n.value.(type) {
+	case map[string]any:
+		inner, found := value[step]
+		wanted, _ := n.wanted.(map[string]any)
+		return node{value: inner, wanted: wanted[step], t: t.below(step), remove: func() { delete(value, step) }}, found
+	case []any:
+		i, err := strconv.Atoi(step)
+		if err != nil || i < 0 || i >= len(value) {
+			return node{}, false
+		}
+		return n.item(value, i), true
+	}
+	return node{}, false
+}
+
+func (n node) item(list []any, i int) node {
+	t := n.t.of(n.value)
+	found := node{value: list[i], t: t.items(), isItem: true, remove: func() { list[i] = removed{} }}
+	wanted, _ := n.wanted.([]any)
+	switch {
+	case t.mergeKey != "":
+		if item := byKey(wanted, t.mergeKey).next(list[i]); item != nil {
+			found.wanted = item
+		}
+	case i < len(wanted):
+		found.wanted = wanted[i]
+	}
+	return found
+}
+
+// dropMentioned removes fields of other writers that a message mentions, from the struct at the end of the path or the one
+// around it. Rules between two fields are reported like that.
+func dropMentioned(nodes []node, message string) (isChanged bool) {
+	for _, one := range slices.Backward(nodes[max(0, len(nodes)-2):]) {
+		for name, drop := range one.others() {
+			if isMentioned(message, name) {
+				drop()
+				isChanged = true
+			}
+		}
+		if isChanged {
+			return true
+		}
+	}
+	return false
+}
+
+func isMentioned(message, name string) bool {
+	return slices.Contains(words.FindAllString(message, -1), name)
+}
+
+var words = regexp.MustCompile(`\w+`)
+
+// others returns the fields that other writers have set in a struct, with functions that remove them.
+func (n node) others() map[string]func() {
+	fields, _ := n.value.(map[string]any)
+	wanted, _ := n.wanted.(map[string]any)
+	found := map[string]func(){}
+	for name := range fields {
+		if wanted[name] == nil && name != "status" {
+			found[name] = func() { delete(fields, name) }
+		}
+	}
+	return found
+}
+
+// dropDuplicates removes entries of other writers that have the same value in a field as an entry of the revision, where
+// the value has to be unique: another writer has changed the key of that entry, which counts as another entry then.
+func dropDuplicates(nodes []node, path []string) (isChanged bool) {
+	last := len(nodes) - 1
+	if last < 2 || !nodes[last-1].isItem {
+		return false
+	}
+	list, _ := nodes[last-2].value.([]any) // it has items
+	for i := range list {
+		other := nodes[last-2].item(list, i)
+		fields, _ := other.value.(map[string]any)
+		if other.wanted == nil && reflect.DeepEqual(fields[path[last-1]], nodes[last].value) {
+			other.remove()
+			isChanged = true
+		}
+	}
+	return isChanged
+}
+
+// dropOthers removes all fields of other writers from the smallest struct around a place. It leaves alone the spec of a kind
+// that is built in, and structs with lists to which others add.
+func dropOthers(nodes []node) bool {
+	for i, one := range slices.Backward(nodes) {
+		if _, isStruct := one.value.(map[string]any); !isStruct {
+			continue
+		}
+		others := one.others()
+		if i == 0 || i == 1 && one.t.isKnown() || one.hasMergingLists() {
+			return false
+		}
+		for _, drop := range others {
+			drop()
+		}
+		return len(others) > 0
+	}
+	return false
+}
+
+func (n node) hasMergingLists() bool {
+	fields, _ := n.value.(map[string]any)
+	t := n.t.of(n.value)
+	for name := range fields {
+		if t.below(name).merges {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutRemoved leaves out the entries of lists that were removed.
+func withoutRemoved(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			value[name] = withoutRemoved(inner)
+		}
+	case []any:
+		value = slices.DeleteFunc(value, func(item any) bool { return item == any(removed{}) })
+		for i, item := range value {
+			value[i] = withoutRemoved(item)
+		}
+		return value
+	}
+	return value
+}
+
+// RefusedError is a change that the API server has refused as invalid, also after fields of other writers were removed.
+type RefusedError struct {
+	// Managers are the other field managers that wrote what was to be changed, sorted and bounded.
+	Managers []string
+
+	Err error
+}
+
+// RefusedAs adds to a refusal which other field managers wrote the fields that the API server refuses, or the fields that
+// a patch of [ThreeWay.Override] was to change. It returns the refusal itself if there are none.
+func (w ThreeWay) RefusedAs(refusal error, override Patch) error {
+	managers := override.Difference(w.Live).Managers
+	t, _ := goTypeOf(w.Wanted.GroupVersionKind())
+	for _, cause := range causesOf(refusal) {
+		if change, _ := changeAt(w.Live.Object, t, stepsOf(cause.Field)).(map[string]any); change != nil {
+			managers = append(managers, writersOf(w.Live, change)...)
+		}
+	}
+	slices.Sort(managers)
+	if managers = slices.Compact(managers); len(managers) == 0 {
+		return refusal
+	}
+	return &RefusedError{Managers: managers[:min(len(managers), maxManagers)], Err: refusal}
+}
+
+// changeAt returns what a patch looks like that changes a place in a value; nil if there is no such place.
+func changeAt(value any, t goType, path []string) any {
+	if len(path) == 0 {
+		return value
+	}
+	next, found := node{value: value, t: t}.below(path[0])
+	if !found {
+		return nil
+	}
+	inner := changeAt(next.value, next.t, path[1:])
+	key := t.of(value).mergeKey
+	fields, isMap := inner.(map[string]any)
+	switch item, _ := next.value.(map[string]any); {
+	case inner == nil:
+		return nil
+	case !next.isItem:
+		return map[string]any{path[0]: inner}
+	case key != "" && isMap:
+		fields = maps.Clone(fields)
+		fields[key] = item[key]
+		return []any{fields}
+	default:
+		return []any{inner}
+	}
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%v (fields of the object were changed by field manager %s)", e.Err, NameManagers(e.Managers))
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
