@@ -293,8 +293,8 @@ func (c content) Write(ctx context.Context) error {
 }
 
 // LastApplied implements [release.Content]. It leaves out what has to do with certificates
-// that the controller keeps: a fingerprint does not tell when one has to be renewed. It leaves
-// out API services, too: there may be none yet.
+// that the controller keeps: a fingerprint does not tell when one has to be renewed. It leaves out objects that
+// wait for their servers, too: they may not be written yet.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
 	prints := c.executor.Progress.Left.LastApplied()
 	for i := range c.plan.Steps {

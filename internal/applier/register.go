@@ -17,9 +17,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// register creates the API services that an execution has left out, as far as their servers
-// are ready. The objects are those of the whole release, and asked for only if there is such an
-// API service.
+// register writes the API services, webhook configurations and conversions that an execution has left out, if
+// their servers are ready. The objects are those of the whole release. They are read only if something was left out.
 func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.Plan, objects func() ([]object.Item, error), known *drift.State) error {
 	if !planned.AwaitsServers() {
 		return nil
@@ -31,8 +30,8 @@ func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.
 	doing := known.Workloads()
 	written := health.Of(e.Progress.Left.Live)
 	return e.Register(ctx, planned, plan.Registration{
-		Servers: func(registration *unstructured.Unstructured) []object.Key {
-			return object.ServersOf(registration, release)
+		Servers: func(caller *unstructured.Unstructured) []object.Key {
+			return object.ServersOf(caller, release)
 		},
 		Serves: func(ctx context.Context, server object.Key) (bool, error) {
 			if server.GroupKind == object.FrontKind {

@@ -19,7 +19,7 @@ const maxInitialSync = 5 * time.Second
 // fingerprints from the record, starts the watches, and waits for their initial sync. It
 // makes no other request. If an object is not reported in time, all objects are to be
 // read. What has to do with certificates that the controller keeps has no fingerprint, and is
-// to be read too, as API services are. It reports whether the objects are watched now.
+// to be read too, as are API services, webhook configurations and CRDs with a conversion webhook. It reports whether the objects are watched now.
 func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed *release.Installed) (watched bool) {
 	items, err := object.Items(a.config.Mapper, owner, installed.Objects)
 	if err != nil {
@@ -58,5 +58,5 @@ func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed
 
 // isReadAtStart says of an object that the record has no fingerprint of it.
 func isReadAtStart(item object.Item) bool {
-	return webhookcert.Concerns(item.Object) || item.Key.GroupKind == object.APIServiceKind
+	return webhookcert.Concerns(item.Object) || len(object.FrontsOf(item.Object)) > 0
 }

@@ -28,7 +28,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -98,9 +100,27 @@ func (w *webhookFixture) removeClusterObjects(t *testing.T) {
 	}
 }
 
+// install runs the pods that serve the webhooks, and waits until the API server calls them.
 func (w *webhookFixture) install(t *testing.T) installation.Result {
 	t.Helper()
-	return w.apply(t, "1.0.0", w.objects...)
+	w.runPods(t)
+	result := w.apply(t, "1.0.0", w.objects...)
+	w.untilServed(t)
+	return result
+}
+
+// untilServed repairs until no object waits for a pod.
+func (w *webhookFixture) untilServed(t *testing.T) {
+	t.Helper()
+	var last []health.Workload
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		w.repair(t)
+		last = w.workloads(t)
+		return !slices.ContainsFunc(last, func(one health.Workload) bool { return object.IsWebhookConfiguration(one.Key.GroupKind) }), nil
+	})
+	if err != nil {
+		t.Fatalf("%v: the workloads are %+v", err, last)
+	}
 }
 
 func (w *webhookFixture) repair(t *testing.T) installation.Result {
@@ -483,7 +503,7 @@ func TestCertificatesHeal(t *testing.T) {
 func TestCertificatesAfterACrash(t *testing.T) {
 	t.Parallel()
 	died := errors.New("the process died")
-	for survived := range 5 {
+	for survived := range 3 {
 		w := newWebhookFixture(t, fmt.Sprintf("crash%d", survived))
 		var patches atomic.Int64
 		w.requests.setStop(func(request *http.Request) error {
@@ -496,7 +516,9 @@ func TestCertificatesAfterACrash(t *testing.T) {
 			t.Fatalf("after %d writes: %v", survived, err)
 		}
 		w.restart(t)
+		w.runPods(t)
 		w.repair(t)
+		w.untilServed(t)
 		w.inPlace(t)
 	}
 }

@@ -230,11 +230,13 @@ func (l *life) repairing(t *testing.T) func() error {
 // live has each kind of request to content go wrong once.
 func (l *life) live(t *testing.T) {
 	t.Helper()
+	l.runPods(t)
 	l.withTrouble(t, "asking for rights", request.isQuestion, l.applying(t, "0.9.0", configMap("a", "0")))
 	l.withTrouble(t, "reading before an upgrade", content(http.MethodGet), l.applying(t, "1.0.0", configMap("a", "1")))
 	l.withTrouble(t, "creating", content(http.MethodPost), l.applying(t, "1.1.0", configMap("a", "1"), configMap("b", "1")))
 	l.withTrouble(t, "patching", content(http.MethodPatch), l.applying(t, "1.2.0", configMap("a", "2"), configMap("b", "1")))
 	l.withTrouble(t, "deleting", content(http.MethodDelete), l.applying(t, "1.3.0", configMap("a", "2")))
+	l.untilServed(t)
 
 	l.begin(t)
 	l.withTrouble(t, "reading before a repair", content(http.MethodGet), l.repairing(t))

@@ -71,7 +71,7 @@ func newRunningAPIFixture(t *testing.T, name string) *apiFixture {
 }
 
 // runPods says of all pods in the namespace, from now on, that they are ready.
-func (f *apiFixture) runPods(t *testing.T) (stop func()) {
+func (f *fixture) runPods(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -225,7 +225,7 @@ func (s *State) notePutOff(putOff map[object.Key][]object.Key) {
 	maps.Copy(s.putOff, putOff)
 	for key, servers := range putOff {
 		if _, isThere := s.lastApplied[key]; isThere {
-			s.workloads[key] = s.workloads[key].Staying(servers)
+			s.workloads[key] = s.workloads[key].Staying(key, servers)
 		} else {
 			s.workloads[key] = health.PutOff(key, servers)
 		}
@@ -235,7 +235,7 @@ func (s *State) notePutOff(putOff map[object.Key][]object.Key) {
 // reported is a workload as a watch has reported it, with what is known of it besides.
 func (s *State) reported(workload health.Workload) health.Workload {
 	if servers, putOff := s.putOff[workload.Key]; putOff {
-		return workload.Staying(servers)
+		return workload.Staying(workload.Key, servers)
 	}
 	return workload
 }

@@ -33,6 +33,9 @@ type Workload struct {
 	// Idle says that it is available and has no pod that serves, as one that is scaled to zero.
 	Idle bool
 
+	// Answers reports whether a pod is ready and all pods have the latest revision.
+	Answers bool
+
 	// Reason is why it is not available or not rolled out, or what it lacks
 	// although it is, in one line.
 	Reason string
@@ -129,6 +132,7 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 		workload.Available = metav1.ConditionStatus(available.Status)
 	}
 	workload.Idle = isIdle(deployment, available)
+	workload.Answers = deployment.Status.ReadyReplicas > 0 && deployment.Status.UpdatedReplicas == deployment.Status.Replicas
 	lacking := lackingReplicas(deployment)
 	paused := deployment.Spec.Paused && lacking != ""
 	workload.Stuck = progressing.Status == corev1.ConditionFalse || paused

@@ -11,22 +11,30 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// Serves says that a workload serves with one pod at least, all of it as its last change wants
-// it. One that is to have no pods is available and serves nobody.
+// Serves reports whether a workload serves with at least one pod, and all its pods have the latest revision. It is
+// false for a workload without pods.
 func (w Workload) Serves() bool {
-	return w.Available == metav1.ConditionTrue && !w.RollingOut && !w.Stuck && !w.Idle
+	return w.Answers || w.Available == metav1.ConditionTrue && !w.RollingOut && !w.Stuck && !w.Idle
 }
 
-// PutOff is an API service that is not registered before its servers are ready.
+// PutOff returns the state of an object that is not created before its servers are ready.
 func PutOff(key object.Key, servers []object.Key) Workload {
-	return Workload{
-		Key: key, Available: metav1.ConditionFalse, RollingOut: true,
-		Reason: "it is registered as soon as what serves it is ready: " + listOf(servers),
+	reason := "it is registered as soon as what serves it is ready: "
+	if object.IsWebhookConfiguration(key.GroupKind) {
+		reason = "it is created when a pod that serves it is ready: "
 	}
+	return Workload{Key: key, Available: metav1.ConditionFalse, RollingOut: true, Reason: reason + listOf(servers)}
 }
 
-// Staying is an API service that is not led to other servers before they are ready.
-func (w Workload) Staying(servers []object.Key) Workload {
+// Staying returns the state of an object that is not changed before its servers are ready: an API service that
+// leads to another Service, or a CRD with another conversion.
+func (w Workload) Staying(key object.Key, servers []object.Key) Workload {
+	if key.GroupKind == object.DefinitionKind {
+		return Workload{
+			Key: key, Available: metav1.ConditionTrue, RollingOut: true,
+			Reason: "its new version is not served or stored until a pod of the conversion webhook is ready: " + listOf(servers),
+		}
+	}
 	reason := "it is led to another Service as soon as what serves it there is ready: " + listOf(servers)
 	if w.Reason != "" {
 		reason += "; until then: " + w.Reason

@@ -18,7 +18,7 @@ const startTime = 10 * time.Minute
 
 // replicas are the numbers by which a workload is judged.
 type replicas struct {
-	wanted, current, available int32
+	wanted, current, available, ready int32
 
 	// updated have the last revision of the pod template, as updatesWanted are to have.
 	updated, updatesWanted int32
@@ -26,7 +26,10 @@ type replicas struct {
 
 // workload is available if all replicas are, or if some are during a rollout.
 func (r replicas) workload(key object.Key, meta metav1.ObjectMeta, selector *metav1.LabelSelector) Workload {
-	workload := Workload{Key: key, Available: metav1.ConditionTrue, Idle: r.available == 0}
+	workload := Workload{
+		Key: key, Available: metav1.ConditionTrue, Idle: r.available == 0,
+		Answers: r.ready > 0 && r.updated >= r.updatesWanted,
+	}
 	switch {
 	case r.updated < r.updatesWanted:
 		workload.RollingOut = true
@@ -68,7 +71,7 @@ func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 		return notObserved(key)
 	}
 	wanted := valueOr(set.Spec.Replicas, 1)
-	counts := replicas{wanted: wanted, current: status.Replicas, available: status.AvailableReplicas, updated: status.UpdatedReplicas, updatesWanted: wanted}
+	counts := replicas{wanted: wanted, current: status.Replicas, available: status.AvailableReplicas, ready: status.ReadyReplicas, updated: status.UpdatedReplicas, updatesWanted: wanted}
 	if status.UpdateRevision == status.CurrentRevision {
 		counts.updated = counts.updatesWanted // the controller counts none of its pods in some versions
 	}
@@ -88,7 +91,7 @@ func OfDaemonSet(key object.Key, set *appsv1.DaemonSet) Workload {
 		return notObserved(key)
 	}
 	counts := replicas{
-		wanted: status.DesiredNumberScheduled, current: status.CurrentNumberScheduled, available: status.NumberAvailable,
+		wanted: status.DesiredNumberScheduled, current: status.CurrentNumberScheduled, available: status.NumberAvailable, ready: status.NumberReady,
 		updated: status.UpdatedNumberScheduled, updatesWanted: status.DesiredNumberScheduled,
 	}
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {

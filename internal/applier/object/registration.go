@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,31 +12,47 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// Kinds that register an API with the cluster, lead to what serves it, and serve it.
+// APIServiceKind is the kind of API services. FrontKind is the kind of the Services that the API server calls.
 var (
 	APIServiceKind = schema.GroupKind{Group: apiregistrationv1.GroupName, Kind: "APIService"}
 	FrontKind      = schema.GroupKind{Kind: "Service"}
-
-	serverKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 )
 
-// ServersOf gives what serves the API of an API service, sorted: the Deployments among the
-// objects of a release whose pods its Service selects. There are none where something else
-// serves it. If its Service is not among the objects, it gives the Service.
-func ServersOf(registration *unstructured.Unstructured, items []Item) []Key {
-	at := FrontOf(registration)
-	service := slices.IndexFunc(items, func(item Item) bool { return item.Key == at })
-	if service < 0 {
-		return []Key{at}
+// serverKinds are the kinds whose pods a Service may select, and whose status shows whether a pod is ready.
+var serverKinds = []schema.GroupKind{
+	{Group: appsv1.GroupName, Kind: "Deployment"},
+	{Group: appsv1.GroupName, Kind: "StatefulSet"},
+	{Group: appsv1.GroupName, Kind: "DaemonSet"},
+}
+
+// ServersOf returns the workloads that serve a caller, sorted: those among the objects of a release whose
+// pods its Services select. There are none if something else serves it. If the Service of an API service is
+// not among the objects, it returns the Service. Other callers do not wait for Services of other extensions.
+func ServersOf(caller *unstructured.Unstructured, items []Item) []Key {
+	var servers []Key
+	for _, at := range FrontsOf(caller) {
+		service := slices.IndexFunc(items, func(item Item) bool { return item.Key == at })
+		switch {
+		case service >= 0:
+			servers = append(servers, selectedBy(items[service], items)...)
+		case caller.GetKind() == APIServiceKind.Kind:
+			servers = append(servers, at)
+		}
 	}
-	selected, _, _ := unstructured.NestedStringMap(items[service].Object.Object, "spec", "selector")
+	slices.SortFunc(servers, Key.Compare)
+	return slices.Compact(servers)
+}
+
+// selectedBy returns the workloads whose pods a Service selects.
+func selectedBy(service Item, items []Item) []Key {
+	selected, _, _ := unstructured.NestedStringMap(service.Object.Object, "spec", "selector")
 	if len(selected) == 0 {
 		return nil
 	}
 	selector := labels.SelectorFromSet(selected)
 	var servers []Key
 	for _, item := range items {
-		if item.Key.GroupKind != serverKind || item.Key.Namespace != at.Namespace {
+		if !slices.Contains(serverKinds, item.Key.GroupKind) || item.Key.Namespace != service.Key.Namespace {
 			continue
 		}
 		pods, _, _ := unstructured.NestedStringMap(item.Object.Object, "spec", "template", "metadata", "labels")
@@ -43,23 +60,52 @@ func ServersOf(registration *unstructured.Unstructured, items []Item) []Key {
 			servers = append(servers, item.Key)
 		}
 	}
-	slices.SortFunc(servers, Key.Compare)
 	return servers
 }
 
-// FrontOf is the Service to which an API service leads.
-func FrontOf(registration *unstructured.Unstructured) Key {
-	return Key{
-		GroupKind: FrontKind,
-		Namespace: TextIn(registration, "spec", "service", "namespace"),
-		Name:      TextIn(registration, "spec", "service", "name"),
+// FrontsOf returns the Services that the API server calls because of a caller: an API service, a webhook
+// configuration or a CRD with a conversion webhook. There are none for other objects and for URLs.
+func FrontsOf(caller *unstructured.Unstructured) []Key {
+	var references []any
+	switch caller.GetKind() {
+	case APIServiceKind.Kind:
+		references = append(references, valueIn(caller.Object, "spec", "service"))
+	case DefinitionKind.Kind:
+		references = append(references, valueIn(caller.Object, "spec", "conversion", "webhook", "clientConfig", "service"))
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		webhooks, _ := caller.Object["webhooks"].([]any)
+		for _, webhook := range webhooks {
+			fields, _ := webhook.(map[string]any)
+			references = append(references, valueIn(fields, "clientConfig", "service"))
+		}
 	}
+	var fronts []Key
+	for _, reference := range references {
+		service, _ := reference.(map[string]any)
+		namespace, _ := service["namespace"].(string)
+		if name, _ := service["name"].(string); name != "" {
+			fronts = append(fronts, Key{GroupKind: FrontKind, Namespace: namespace, Name: name})
+		}
+	}
+	return fronts
+}
+
+// valueIn returns nil for a field that is not there.
+func valueIn(content map[string]any, fields ...string) any {
+	found, _, _ := unstructured.NestedFieldNoCopy(content, fields...)
+	return found
+}
+
+// IsWebhookConfiguration reports whether the objects of a kind are configurations of admission webhooks.
+func IsWebhookConfiguration(kind schema.GroupKind) bool {
+	return kind.Group == admissionregistrationv1.GroupName &&
+		(kind.Kind == "ValidatingWebhookConfiguration" || kind.Kind == "MutatingWebhookConfiguration")
 }
 
 // LeadsElsewhere says that an API service sends requests to another Service, or to another port
 // of it, than a second one of the same name does.
 func LeadsElsewhere(registration, than *unstructured.Unstructured) bool {
-	return FrontOf(registration) != FrontOf(than) || frontPort(registration) != frontPort(than)
+	return !slices.Equal(FrontsOf(registration), FrontsOf(than)) || frontPort(registration) != frontPort(than)
 }
 
 // frontPort is the port of the Service, as the API server fills it in.
@@ -69,10 +115,4 @@ func frontPort(registration *unstructured.Unstructured) string {
 		return "443"
 	}
 	return fmt.Sprint(port) // it is a number of one type or the other
-}
-
-// HasServer says that an API service is of an API that a server in the cluster serves, and
-// not the API server itself.
-func HasServer(registration *unstructured.Unstructured) bool {
-	return TextIn(registration, "spec", "service", "name") != ""
 }

@@ -16,6 +16,13 @@ func TestServersOf(t *testing.T) {
 kind: APIService
 spec: {service: {namespace: operators, name: gardener-service}}
 `
+		webhooks = `
+kind: MutatingWebhookConfiguration
+webhooks:
+- {clientConfig: {url: "https://elsewhere.test"}}
+- {clientConfig: {service: {namespace: operators, name: gardener-service}}}
+- {clientConfig: {service: {namespace: operators, name: gardener-service, path: /other}}}
+`
 		service = `
 kind: Service
 metadata: {namespace: operators, name: gardener-service}
@@ -37,14 +44,21 @@ spec: {template: {metadata: {labels: {app: gardener}}}}
 		objects []string
 		want    []string
 	}{
-		"selected":         {api: api, objects: []string{service, deployment}, want: []string{"gardener"}},
-		"two":              {api: api, objects: []string{deployment, service, twin}, want: []string{"another", "gardener"}},
-		"other pods":       {api: api, objects: []string{service, strings.ReplaceAll(deployment, "app: gardener", "app: other")}},
-		"elsewhere":        {api: api, objects: []string{service, strings.ReplaceAll(deployment, "operators", "others")}},
-		"a StatefulSet":    {api: api, objects: []string{service, strings.ReplaceAll(deployment, "Deployment", "StatefulSet")}},
-		"Service of other": {api: api, objects: []string{deployment}, want: []string{"gardener-service"}},
-		"no selector":      {api: api, objects: []string{strings.ReplaceAll(service, "selector: {app: gardener}", ""), deployment}},
-		"no Service":       {api: "kind: APIService\nspec: {}\n", objects: []string{service, deployment}},
+		"selected":                         {api: api, objects: []string{service, deployment}, want: []string{"gardener"}},
+		"two":                              {api: api, objects: []string{deployment, service, twin}, want: []string{"another", "gardener"}},
+		"other pods":                       {api: api, objects: []string{service, strings.ReplaceAll(deployment, "app: gardener", "app: other")}},
+		"elsewhere":                        {api: api, objects: []string{service, strings.ReplaceAll(deployment, "operators", "others")}},
+		"a StatefulSet":                    {api: api, objects: []string{service, strings.ReplaceAll(deployment, "Deployment", "StatefulSet")}, want: []string{"gardener"}},
+		"a CronJob":                        {api: api, objects: []string{service, strings.ReplaceAll(deployment, "Deployment", "CronJob")}},
+		"Service of other":                 {api: api, objects: []string{deployment}, want: []string{"gardener-service"}},
+		"no selector":                      {api: api, objects: []string{strings.ReplaceAll(service, "selector: {app: gardener}", ""), deployment}},
+		"no Service":                       {api: "kind: APIService\nspec: {}\n", objects: []string{service, deployment}},
+		"F23: a webhook":                   {api: webhooks, objects: []string{service, deployment}, want: []string{"gardener"}},
+		"F23: a webhook that others serve": {api: webhooks, objects: []string{deployment}},
+		"F21: a conversion webhook": {
+			api:     "kind: CustomResourceDefinition\nspec: {conversion: {webhook: {clientConfig: {service: {namespace: operators, name: gardener-service}}}}}",
+			objects: []string{service, deployment}, want: []string{"gardener"},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,17 +74,11 @@ spec: {template: {metadata: {labels: {app: gardener}}}}
 				items = append(items, Item{Key: key, Object: made})
 			}
 			var got []string
-			api := fromYAML(t, tt.api)
-			if HasServer(api) {
-				for _, key := range ServersOf(api, items) {
-					got = append(got, key.Name)
-				}
+			for _, key := range ServersOf(fromYAML(t, tt.api), items) {
+				got = append(got, key.Name)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
-			}
-			if got, want := HasServer(fromYAML(t, tt.api)), name != "no Service"; got != want {
-				t.Errorf("HasServer() = %v, want %v", got, want)
 			}
 		})
 	}
@@ -78,18 +86,18 @@ spec: {template: {metadata: {labels: {app: gardener}}}}
 
 func TestLeadsElsewhere(t *testing.T) {
 	t.Parallel()
-	const one = "spec: {service: {namespace: ns, name: one}}"
+	const one = "kind: APIService\nspec: {service: {namespace: ns, name: one}}"
 	tests := map[string]struct {
 		live, wanted string
 		want         bool
 	}{
 		"the same":          {live: one, wanted: one},
-		"the port that is":  {live: "spec: {service: {namespace: ns, name: one, port: 443}}", wanted: one},
-		"numbers of JSON":   {live: "spec: {service: {namespace: ns, name: one, port: 8443.0}}", wanted: "spec: {service: {namespace: ns, name: one, port: 8443}}"},
-		"another port":      {live: one, wanted: "spec: {service: {namespace: ns, name: one, port: 8443}}", want: true},
-		"another Service":   {live: one, wanted: "spec: {service: {namespace: ns, name: two}}", want: true},
-		"another namespace": {live: one, wanted: "spec: {service: {namespace: other, name: one}}", want: true},
-		"the first Service": {live: "spec: {group: g}", wanted: one, want: true},
+		"the port that is":  {live: "kind: APIService\nspec: {service: {namespace: ns, name: one, port: 443}}", wanted: one},
+		"numbers of JSON":   {live: "kind: APIService\nspec: {service: {namespace: ns, name: one, port: 8443.0}}", wanted: "kind: APIService\nspec: {service: {namespace: ns, name: one, port: 8443}}"},
+		"another port":      {live: one, wanted: "kind: APIService\nspec: {service: {namespace: ns, name: one, port: 8443}}", want: true},
+		"another Service":   {live: one, wanted: "kind: APIService\nspec: {service: {namespace: ns, name: two}}", want: true},
+		"another namespace": {live: one, wanted: "kind: APIService\nspec: {service: {namespace: other, name: one}}", want: true},
+		"the first Service": {live: "kind: APIService\nspec: {group: g}", wanted: one, want: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -67,9 +67,9 @@ func newExecutor(writer writer) *Executor {
 	}}
 }
 
-// Execute writes wave by wave. It stops after a wave in which a write has failed, except for writes of objects
-// that the installed revision has like this one: see [Plan.Installed]. Objects that the revision dropped are deleted last. API services that there are not yet, or that lead
-// to another Service, are left to [Executor.Register].
+// Execute writes wave by wave. It stops after a wave in which a write has failed, except for writes of objects that
+// the installed revision has like this one: see [Plan.Installed]. Objects that the revision dropped are deleted last.
+// Callers whose servers may not be ready yet are left to [Executor.Register].
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	for _, wave := range wavesOf(plan.Steps) {
 		failures := e.awaitKinds(ctx, wave)
@@ -172,8 +172,11 @@ func (e *Executor) introduce(ctx context.Context, s *Step) error {
 }
 
 // leaveToRegister notes an API service as it is, if there is one: how it is may be known from
-// the last revision alone.
+// the last revision alone. A CRD is written without its conversion.
 func (e *Executor) leaveToRegister(ctx context.Context, s *Step) error {
+	if s.Key.GroupKind == object.DefinitionKind {
+		return e.writeBeforeSwitch(ctx, s)
+	}
 	if s.state == cached {
 		if err := e.writer.reread(ctx, s); err != nil {
 			return err
@@ -183,6 +186,17 @@ func (e *Executor) leaveToRegister(ctx context.Context, s *Step) error {
 		e.note(s.Key, object.Unchanged, s.Live)
 	}
 	return nil
+}
+
+// writeBeforeSwitch writes a CRD as [object.BeforeSwitch] returns it.
+func (e *Executor) writeBeforeSwitch(ctx context.Context, s *Step) error {
+	before := *s
+	before.Object = object.BeforeSwitch(s.Object, s.Live)
+	err := e.writeNow(ctx, &before)
+	if err == nil {
+		s.Live = e.LiveOf([]*Step{s})[0]
+	}
+	return err
 }
 
 func (e *Executor) writeNow(ctx context.Context, s *Step) error {
@@ -263,7 +277,7 @@ func isRefusal(err error) bool {
 }
 
 // Leave notes the objects of a plan as they were read, and writes nothing. It reports whether
-// all of them are there, but for API services that are not registered.
+// all of them are there, except those that [Executor.Register] creates.
 func (e *Executor) Leave(plan *Plan) (all bool) {
 	all = true
 	for i := range plan.Steps {

@@ -47,6 +47,9 @@ type Step struct {
 	// definition is the CRD of the same revision that defines the kind of the object; nil for most.
 	definition *Step
 
+	// hasInstances is set for a CRD of whose kind the revision has objects.
+	hasInstances bool
+
 	// isHelmCRD is set for a CRD that an imported chart has in crds/, see [object.IsLeftByHelm].
 	isHelmCRD bool
 
@@ -236,7 +239,9 @@ func (p *Planner) Plan(wanted, before []*unstructured.Unstructured, helmCRDs []s
 	for i := range result.Steps {
 		s := &result.Steps[i]
 		s.isHelmCRD = s.Key.GroupKind == object.DefinitionKind && slices.Contains(helmCRDs, s.Key.Name)
-		s.definition = result.prerequisites.kinds[s.Key.GroupKind]
+		if s.definition = result.prerequisites.kinds[s.Key.GroupKind]; s.definition != nil {
+			s.definition.hasInstances = true
+		}
 	}
 	return result, nil
 }

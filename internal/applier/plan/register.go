@@ -9,25 +9,31 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Registration says how API services come to what serves them.
+// Registration says what serves the callers of a plan: the objects because of which the API server calls a Service.
 type Registration struct {
-	// Servers gives what serves an API service, and Serves says of one of these that it does.
-	Servers func(registration *unstructured.Unstructured) []object.Key
+	// Servers returns the workloads that serve a caller. Serves reports whether one of them does.
+	Servers func(caller *unstructured.Unstructured) []object.Key
 	Serves  func(ctx context.Context, server object.Key) (bool, error)
 }
 
-// awaitsServer says of a step that the object makes the cluster ask a server that it does not
-// ask yet. While that does not answer nobody can delete a namespace, and what there is to
-// discover is not complete, for the whole cluster. So none is created, or led to another
-// Service, before its server is ready.
+// awaitsServer reports whether the object makes the API server call a server that it does not call yet. While
+// the server of an API service does not answer, nobody can delete a namespace. While that of a webhook does not
+// answer, nobody can write the objects of its rules, which may be the pods of the server. While that of a
+// conversion does not answer, nobody can write custom resources. So none is written before its server is ready.
 func (s *Step) awaitsServer() bool {
-	if s.blocked || s.refusal != nil || s.Key.GroupKind != object.APIServiceKind || !object.HasServer(s.Object) {
+	switch {
+	case s.blocked || s.refusal != nil || len(object.FrontsOf(s.Object)) == 0:
 		return false
+	case s.Key.GroupKind == object.APIServiceKind:
+		return s.state == absent || s.Live != nil && object.LeadsElsewhere(s.Object, s.Live)
+	case object.IsWebhookConfiguration(s.Key.GroupKind):
+		return s.state == absent
+	default:
+		return s.Live != nil && !s.hasInstances && object.SwitchesStorage(s.Object, s.Live)
 	}
-	return s.state == absent || s.Live != nil && object.LeadsElsewhere(s.Object, s.Live)
 }
 
-// AwaitsServers says that there is anything for [Executor.Register] to do.
+// AwaitsServers reports whether there is anything to do for [Executor.Register].
 func (p *Plan) AwaitsServers() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.awaitsServer() })
 }
@@ -43,8 +49,8 @@ func (p *Plan) Registered() []object.Key {
 	return keys
 }
 
-// Register creates or changes the API services that [Executor.Execute] has left out, and puts off those
-// whose servers are not ready.
+// Register creates or changes the callers that [Executor.Execute] has left out, and defers those whose servers
+// are not ready.
 func (e *Executor) Register(ctx context.Context, plan *Plan, how Registration) error {
 	var ready []*Step
 	var failures []ObjectFailure
