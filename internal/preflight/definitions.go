@@ -169,23 +169,37 @@ func (d definitions) compare() []crdupgrade.Finding {
 	return crdupgrade.Compare(d.before, d.after)
 }
 
-// scanStored reads the stored objects of the definition.
+// scanStored reads the stored objects of the definition. If they cannot be listed in one version, it tries the
+// others in which they may be stored.
 func (d definitions) scanStored(ctx context.Context, list Lister) (storedObjects, error) {
 	result := storedObjects{definition: d.before.Name}
-	var err error
-	if d.after == nil {
-		resource := storeddata.Resource(d.before)
-		result.report, err = storeddata.Inventory(ctx, list(resource), resource.GroupResource())
-		return result, err
+	scan := func(resource schema.GroupVersionResource) (storeddata.Report, error) {
+		return storeddata.Inventory(ctx, list(resource), resource.GroupResource())
 	}
-	validator, err := storeddata.New(ctx, d.before, d.after)
-	if refused, ok := errors.AsType[*storeddata.SchemaError](err); ok {
-		result.report.Gaps = []storeddata.Gap{{Reason: storeddata.Unjudged, Detail: refused.Error()}}
-		return result, nil
+	if d.after != nil {
+		validator, err := storeddata.New(ctx, d.before, d.after)
+		if refused, ok := errors.AsType[*storeddata.SchemaError](err); ok {
+			result.report.Gaps = []storeddata.Gap{{Reason: storeddata.Unjudged, Detail: refused.Error()}}
+			return result, nil
+		}
+		if err != nil {
+			return storedObjects{}, err
+		}
+		scan = func(resource schema.GroupVersionResource) (storeddata.Report, error) {
+			return storeddata.Scan(ctx, list(resource), validator)
+		}
 	}
-	if err != nil {
-		return storedObjects{}, err
+	for i, resource := range storeddata.Resources(d.before) {
+		report, err := scan(resource)
+		if err != nil {
+			return result, err
+		}
+		if i == 0 || !report.IsUnavailable() {
+			result.report = report
+		}
+		if !report.IsUnavailable() {
+			break
+		}
 	}
-	result.report, err = storeddata.Scan(ctx, list(validator.Resource()), validator)
-	return result, err
+	return result, nil
 }

@@ -101,6 +101,39 @@ func TestDefinitions(t *testing.T) {
 			wantInText: []string{`could not all be checked: needs the right to list "samples" of API group "example.com"`},
 			wantLists:  1,
 		},
+		"F21: the conversion does not answer": {
+			reason:    "objects that are stored in another version need no conversion to be read in that",
+			before:    converted(definition("samples", properties{"name": text})),
+			after:     converted(definition("samples", properties{"name": short})),
+			stored:    stored{objects: []object{{"a", map[string]any{"name": "abc"}}}, failsIn: "v2"},
+			wantNotes: []string{"maxLength ^.spec.name"},
+			wantLists: 2,
+		},
+		"F21: the conversion does not answer, and one does not fit": {
+			reason:     "an object that is read in its own version counts as any other",
+			before:     converted(definition("samples", properties{"name": text})),
+			after:      converted(definition("samples", properties{"name": short})),
+			stored:     stored{objects: []object{{"b", map[string]any{"name": "abcd"}}}, failsIn: "v2"},
+			wantBlocks: []string{"maxLength ^.spec.name"},
+			wantInText: []string{"ns/b: spec.name: "},
+			wantLists:  2,
+		},
+		"F21: the conversion does not answer, and a CRD with objects is dropped": {
+			before:     converted(definition("samples", properties{"name": text})),
+			stored:     stored{objects: []object{{"b", nil}}, failsIn: "v2"},
+			wantBlocks: []string{"crdRemoval "},
+			wantInText: []string{"ns/b: object would be deleted"},
+			wantLists:  2,
+		},
+		"F21: no version can be read": {
+			reason:     "the failure that is told is that of the storage version",
+			before:     definition("samples", properties{"name": text}),
+			after:      definition("samples", properties{"name": short}),
+			stored:     stored{failsIn: "v1"},
+			wantBlocks: []string{"maxLength ^.spec.name"},
+			wantInText: []string{"cannot list samples.example.com: conversion webhook"},
+			wantLists:  1,
+		},
 		"dropped with objects": {
 			reason:     "objects go with their definition",
 			before:     definition("samples", properties{"name": text}),
@@ -301,12 +334,16 @@ type object struct {
 type stored struct {
 	objects []object
 	err     error
+	failsIn string // version in which objects cannot be listed
 }
 
 func (s stored) lister(lists *int) preflight.Lister {
-	return func(schema.GroupVersionResource) storeddata.Lister {
+	return func(resource schema.GroupVersionResource) storeddata.Lister {
 		return listFunc(func() (io.ReadCloser, error) {
 			*lists++
+			if resource.Version == s.failsIn {
+				return nil, errors.New("conversion webhook for example.com/v1, Kind=Sample failed")
+			}
 			list := &unstructured.UnstructuredList{}
 			for _, o := range s.objects {
 				list.Items = append(list.Items, unstructured.Unstructured{Object: map[string]any{
@@ -342,6 +379,24 @@ func definition(plural string, spec properties) *apiextensionsv1.CustomResourceD
 		},
 		Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{"v1"}, AcceptedNames: names},
 	}
+}
+
+// converted adds a storage version to which a webhook converts.
+func converted(definition *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	second := definition.Spec.Versions[0].DeepCopy()
+	second.Name = "v2"
+	second.Schema.OpenAPIV3Schema.Properties = properties{"spec": {Type: "object", Properties: properties{"title": {Type: "string"}}}}
+	definition.Spec.Versions[0].Storage = false
+	definition.Spec.Versions = append(definition.Spec.Versions, *second)
+	definition.Status.StoredVersions = []string{"v1", "v2"}
+	definition.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "op", Path: new("/convert")}},
+		},
+	}
+	return definition
 }
 
 func asObject(t *testing.T, definition *apiextensionsv1.CustomResourceDefinition) *unstructured.Unstructured {

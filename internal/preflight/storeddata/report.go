@@ -32,6 +32,11 @@ type Report struct {
 // Complete says whether all objects were looked at and judged.
 func (r Report) Complete() bool { return len(r.Gaps) == 0 }
 
+// IsUnavailable reports whether the objects could not be listed.
+func (r Report) IsUnavailable() bool {
+	return slices.ContainsFunc(r.Gaps, func(gap Gap) bool { return gap.Reason == Unavailable })
+}
+
 // Offender is an object that an upgrade would harm.
 type Offender struct {
 	// Namespace is empty for objects of the cluster.

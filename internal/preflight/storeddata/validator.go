@@ -1,9 +1,11 @@
 package storeddata
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -57,20 +59,39 @@ func New(ctx context.Context, old, updated *apiextensionsv1.CustomResourceDefini
 	return v, nil
 }
 
-// Resource is where to read all that objects of a definition have stored: at
-// the version that is stored if it is served, as nothing is converted then, and
-// else at the first that is.
+// Resource returns the first of [Resources].
 func Resource(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionResource {
-	resource := schema.GroupVersionResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
-	for _, version := range crd.Spec.Versions {
-		if version.Served && (version.Storage || resource.Version == "") {
-			resource.Version = version.Name
-		}
-	}
-	return resource
+	return Resources(crd)[0]
 }
 
-// Resource is what a [Lister] should read; see [Resource].
+// Resources returns the versions in which all objects of a CRD can be read, the best one first: the storage version,
+// then the other versions in which objects may be stored. The API server converts nothing if all objects are stored
+// in the version in which they are read, so one of these may work while the conversion webhook does not answer. If
+// none of them is served, it returns the first version that is.
+func Resources(crd *apiextensionsv1.CustomResourceDefinition) []schema.GroupVersionResource {
+	at := func(version string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: crd.Spec.Group, Version: version, Resource: crd.Spec.Names.Plural}
+	}
+	var served string
+	var storage, stored []schema.GroupVersionResource
+	for _, version := range crd.Spec.Versions {
+		switch {
+		case !version.Served:
+			continue
+		case version.Storage:
+			storage = append(storage, at(version.Name))
+		case slices.Contains(crd.Status.StoredVersions, version.Name):
+			stored = append(stored, at(version.Name))
+		}
+		served = cmp.Or(served, version.Name)
+	}
+	if found := slices.Concat(storage, stored); len(found) > 0 {
+		return found
+	}
+	return []schema.GroupVersionResource{at(served)}
+}
+
+// Resource is what a [Lister] should read first; see [Resources].
 func (v *Validator) Resource() schema.GroupVersionResource { return v.resource }
 
 // Check gives what would be wrong with the object under the new definition and is
