@@ -56,6 +56,7 @@ func (c *checker) content() error {
 		c.subjects(rendered.Given())
 		c.registrations(rendered.Objects)
 		c.definitions(rendered.Objects)
+		c.webhooks(rendered.Objects)
 	}
 	return nil
 }

@@ -156,6 +156,15 @@ func TestCheck(t *testing.T) {
 				`warning: ClusterRoleBinding "p-more" grants rights to ServiceAccount "p" in namespace "authored", but that of the bundle will be in the namespace of the installation`,
 			},
 		},
+		"F23: a webhook on its own pods, once for all modes": {
+			files: withCSV(t, modes, modes+"  - {type: OwnNamespace, supported: true}\n"+onPods),
+			want:  []string{onAll},
+		},
+		"F23: a webhook on all objects":         {files: withCSV(t, modes, modes+strings.ReplaceAll(onPods, "[pods]", `["*"]`)), want: []string{onAll}},
+		"F23: a webhook on pods that may fail":  {files: withCSV(t, modes, modes+onPods+"    failurePolicy: Ignore\n")},
+		"F23: a webhook on other pods":          {files: withCSV(t, modes, modes+onPods+"    objectSelector: {matchLabels: {inject: please}}\n")},
+		"F23: a webhook on changes of its pods": {files: withCSV(t, modes, modes+strings.ReplaceAll(onPods, "CREATE", "UPDATE"))},
+		"F23: a webhook on other kinds":         {files: withCSV(t, modes, modes+strings.ReplaceAll(onPods, "pods", "services"))},
 		"dependencies are warnings": {
 			files: sample().with("metadata/dependencies.yaml", `dependencies:
 - {type: olm.package, value: {packageName: q, version: ">=1.0.0"}}
@@ -227,6 +236,13 @@ const webhook = `  webhookdefinitions:
     admissionReviewVersions: [v1]
     webhookPath: /validate
 `
+
+// onPods is the webhook about pods.
+const onPods = webhook + `    rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+`
+
+const onAll = `warning: ValidatingWebhookConfiguration "things.p.test": webhook "things.p.test" with failurePolicy Fail is about the pods that serve it: ` +
+	`if none is ready, no other one can be created; exclude them by objectSelector or namespaceSelector`
 
 // service cannot be that of the webhook.
 const service = `apiVersion: v1

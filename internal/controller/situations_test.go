@@ -10,6 +10,8 @@ import (
 
 	"github.com/docker/distribution/registry/api/errcode"
 	rbacv1 "k8s.io/api/rbac/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -474,6 +476,31 @@ func atWork(t *testing.T) map[string]situation {
 		"A workload does not serve": {
 			outcome: atRest(Outcome{Workloads: []health.Workload{{Key: deployment, Available: metav1.ConditionFalse, Reason: "Deployment does not have minimum availability."}}}),
 			next:    "kubectl -n sample-operator get pods,events",
+		},
+		"A webhook waits for its pods": {
+			outcome: atRest(Outcome{Workloads: []health.Workload{
+				{Key: deployment, Available: metav1.ConditionFalse, RollingOut: true, Reason: "0 of 1 replicas are available"},
+				health.PutOff(object.Key{
+					GroupKind: schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}, Name: "pods.example.com",
+				}, []object.Key{deployment}),
+			}}),
+			next: `it is created when a pod that serves it is ready: Deployment "sample-operator"`,
+		},
+		"A conversion waits for its pods": {
+			outcome: atRest(Outcome{Workloads: []health.Workload{
+				health.Workload{}.Staying(object.Key{GroupKind: object.DefinitionKind, Name: "samples.example.com"}, []object.Key{deployment}),
+			}}),
+			next: `until a pod of the conversion webhook is ready: Deployment "sample-operator"`,
+		},
+		"A webhook prevents its own pods": {
+			outcome: atRest(Outcome{Workloads: []health.Workload{health.OfDeployment(deployment, &appsv1.Deployment{Status: appsv1.DeploymentStatus{
+				Conditions: []appsv1.DeploymentCondition{
+					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse},
+					{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `Internal error occurred: failed calling webhook "pods.example.com": ` +
+						`failed to call webhook: Post "https://sample-operator-service.sample-operator.svc:443/mutate?timeout=10s": no endpoints available for service "sample-operator-service"`},
+				},
+			}})}}),
+			next: "delete its webhook configuration; the controller creates it again when a pod is ready",
 		},
 		"A rollout has failed": {
 			outcome: atRest(Outcome{Workloads: []health.Workload{{Key: deployment, Available: metav1.ConditionTrue, Stuck: true, Reason: `ReplicaSet "sample-operator-7d9c" has timed out progressing.`}}}),

@@ -126,7 +126,7 @@ func TestDefinitions(t *testing.T) {
 			wantLists:  2,
 		},
 		"F21: no version can be read": {
-			reason:     "the failure that is told is that of the storage version",
+			reason:     "the message is about the storage version",
 			before:     definition("samples", properties{"name": text}),
 			after:      definition("samples", properties{"name": short}),
 			stored:     stored{failsIn: "v1"},

@@ -94,7 +94,7 @@ func (f *fixture) repairUntil(t *testing.T, what string, holds func() bool) {
 }
 
 // TestWebhooksOnPods is F23: a webhook configuration is created when a pod of its server is ready, at the first
-// install, after a restart, and after somebody has deleted it.
+// install, after a restart, and after a user has deleted it.
 func TestWebhooksOnPods(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ configuration, server string }{
@@ -242,7 +242,7 @@ func (f *fixture) deletePods(t *testing.T) {
 	}
 }
 
-// clocks is a CRD. The second version is stored from the start if it is the only one that is stored.
+// clocks returns a CRD with one version, or with two versions if second is the schema of a field.
 func clocks(t *testing.T, group, storage, conversion string, second string) *unstructured.Unstructured {
 	t.Helper()
 	text := `
@@ -363,7 +363,7 @@ func TestConversionComesLast(t *testing.T) {
 		t.Errorf("a new process writes %v", writes)
 	}
 
-	// Somebody switches the conversion off: it is restored at once, since objects of both versions may be stored.
+	// A user switches the conversion off: it is restored at once, since objects of both versions may be stored.
 	f.settle(t)
 	off := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`))
 	if err := admin.Patch(t.Context(), f.definition(t, name), off); err != nil {

@@ -48,8 +48,8 @@ var telling = []string{
 // within that time: the kubelet waits for five minutes at most between two tries.
 const freshEvent = 10 * time.Minute
 
-// CauseOfEvents is why pods of a Deployment do not serve, as far as events tell: those
-// about its ReplicaSets and about their pods.
+// CauseOfEvents is why pods of a workload do not serve, as far as events tell: those about itself or, for a Deployment,
+// its ReplicaSets, and about their pods.
 func CauseOfEvents(deployment string, events []Event, now time.Time) Cause {
 	fitting := slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
 		return !e.isOf(deployment) || !e.tells() || now.Sub(e.at()) > freshEvent
@@ -63,6 +63,9 @@ func CauseOfEvents(deployment string, events []Event, now time.Time) Cause {
 			b.at().Compare(a.at()), strings.Compare(a.said(), b.said()),
 		)
 	})
+	if said := best.said(); ofPodCreation(said) != said {
+		return Cause{Reason: best.Reason, Text: best.Reason + ": " + ofPodCreation(said)}
+	}
 	return newCause(best.Reason, best.said())
 }
 
@@ -85,9 +88,15 @@ var generatedName = map[string]*regexp.Regexp{
 	"Pod":        regexp.MustCompile(`^-[bcdfghjklmnpqrstvwxz2-9]{1,10}-[bcdfghjklmnpqrstvwxz2-9]{5}$`),
 }
 
-// isOf knows the objects of a Deployment by their names.
-func (e Event) isOf(deployment string) bool {
-	rest, found := strings.CutPrefix(e.Involved.Name, deployment)
+// createsPods are the kinds whose own events report that no pod can be created.
+var createsPods = []string{"StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"}
+
+// isOf reports whether the event is about a workload, or about one of its objects, by their names.
+func (e Event) isOf(workload string) bool {
+	if e.Involved.Name == workload {
+		return slices.Contains(createsPods, e.Involved.Kind)
+	}
+	rest, found := strings.CutPrefix(e.Involved.Name, workload)
 	generated := generatedName[e.Involved.Kind]
 	return found && generated != nil && generated.MatchString(rest)
 }
@@ -99,7 +108,7 @@ func (e Event) tells() bool {
 
 // With is the workload with the cause in its reason.
 func (w Workload) With(cause Cause) Workload {
-	if cause.Text != "" {
+	if cause.Text != "" && !strings.Contains(w.Reason, strings.TrimPrefix(cause.Text, cause.Reason+": ")) {
 		w.Reason = strings.TrimSuffix(w.Reason, ".") + ": " + cause.Text
 	}
 	return w

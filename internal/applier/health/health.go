@@ -139,7 +139,7 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	workload.RollingOut = lacking != "" && !workload.Stuck && !isRolledOut(deployment, progressing)
 	switch {
 	case failing.Status == corev1.ConditionTrue:
-		workload.Reason = failing.Message
+		workload.Reason = ofPodCreation(failing.Message)
 	case paused:
 		workload.Reason = "it is paused, until `kubectl rollout resume`: " + lacking
 	case workload.Stuck:

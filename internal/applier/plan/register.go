@@ -9,17 +9,17 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Registration says what serves the callers of a plan: the objects because of which the API server calls a Service.
+// Registration finds the servers of callers. A caller is an object because of which the API server calls a Service.
 type Registration struct {
 	// Servers returns the workloads that serve a caller. Serves reports whether one of them does.
 	Servers func(caller *unstructured.Unstructured) []object.Key
 	Serves  func(ctx context.Context, server object.Key) (bool, error)
 }
 
-// awaitsServer reports whether the object makes the API server call a server that it does not call yet. While
-// the server of an API service does not answer, nobody can delete a namespace. While that of a webhook does not
-// answer, nobody can write the objects of its rules, which may be the pods of the server. While that of a
-// conversion does not answer, nobody can write custom resources. So none is written before its server is ready.
+// awaitsServer reports whether the object makes the API server call a server that it does not call yet. If
+// the server does not answer, an API service prevents the deletion of all namespaces, a webhook prevents the writes of
+// the objects in its rules, which may be the pods of the server, and a conversion prevents the writes of custom
+// resources. So no caller is written before its server is ready.
 func (s *Step) awaitsServer() bool {
 	switch {
 	case s.blocked || s.refusal != nil || len(object.FrontsOf(s.Object)) == 0:
