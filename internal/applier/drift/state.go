@@ -202,8 +202,8 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed boo
 	s.noteVersions(left.Live)
 	changed = s.noteEarly(left.Live)
 	maps.DeleteFunc(s.workloads, func(key object.Key, last health.Workload) bool {
-		print, untouched := left.Untouched[key]
-		return !untouched && left.Live[key] == nil || print.Deleted && !last.HasFailed()
+		untouched, isUntouched := left.Untouched[key]
+		return !isUntouched && left.Live[key] == nil || untouched.Deleted && !last.HasFailed()
 	})
 	s.noteWorkloads(left.Live)
 	clear(s.putOff)

@@ -144,8 +144,8 @@ func TestStatusAfterARestart(t *testing.T) {
 	t.Parallel()
 	for _, doubtful := range []bool{false, true} {
 		w := newSharedWorld(t)
-		print := object.FingerprintOf(object.DefinitionKind, definitionAt(1, "False"))
-		w.state.BeginInitialSync(map[object.Key]object.Fingerprint{w.key: print}, doubtful)
+		fingerprint := object.FingerprintOf(object.DefinitionKind, definitionAt(1, "False"))
+		w.state.BeginInitialSync(map[object.Key]object.Fingerprint{w.key: fingerprint}, doubtful)
 		w.report(5)
 		w.state.EndInitialSync(unreadNoon)
 		if got := w.isToRead(unreadNoon); got != doubtful || w.woken > 0 {
