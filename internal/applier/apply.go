@@ -86,7 +86,7 @@ func (a *Applier) apply(ctx context.Context, owner object.Owner, desired install
 		return failed, err
 	}
 	result := a.result(owner, executor.Progress)
-	result.Notes, result.Warnings = slices.Concat(notes, operation.plan.Refusals()), warnings.Texts()
+	result.Notes, result.Warnings = slices.Concat(desired.Notes, notes, operation.plan.Refusals()), warnings.Texts()
 	return result, nil
 }
 

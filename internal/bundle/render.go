@@ -26,6 +26,9 @@ type Rendered struct {
 	// an error too.
 	Lookups Lookups
 
+	// Placeholders are the values without a certificate that were removed from objects and hooks, sorted.
+	Placeholders []Placeholder
+
 	// Elsewhere maps each namespace other than the install namespace to the first object of the
 	// chart in it.
 	Elsewhere map[string]Origin
@@ -67,7 +70,20 @@ func Render(b *Bundle, opts Options) (Rendered, error) {
 	if served := b.servedWithCertificates(); served != "" && opts.Certificates.certificates() == nil {
 		return Rendered{}, &UnsupportedError{Reasons: []string{served + " are not supported: there is no certificate provider"}}
 	}
-	return b.format().render(b, opts)
+	rendered, err := b.format().render(b, opts)
+	rendered.Placeholders = removePlaceholders(rendered.All())
+	return rendered, err
+}
+
+// Warnings are lines for people about what was removed and nothing else fills in.
+func (r Rendered) Warnings() []string {
+	var lines []string
+	for _, placeholder := range r.Placeholders {
+		if !placeholder.Filled {
+			lines = append(lines, placeholder.String())
+		}
+	}
+	return lines
 }
 
 // renderer holds what all parts of one rendering look at. Every part reads the

@@ -57,6 +57,8 @@ func (c *checker) content() error {
 		c.registrations(rendered.Objects)
 		c.definitions(rendered.Objects)
 		c.webhooks(rendered.Objects)
+		c.placeholders(rendered.Placeholders)
+		c.webhookServices(rendered.All())
 	}
 	return nil
 }

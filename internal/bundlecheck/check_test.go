@@ -78,15 +78,15 @@ func TestCheck(t *testing.T) {
 				`warning: APIService "v1.eager.test" has groupPriorityMinimum 17800 and versionPriority 15, more than the 2000 and 100 that are usual: it may go before APIs of others`,
 				`warning: APIService "v1.open.test" has insecureSkipTLSVerify: anybody who gets between the cluster and the server reads and answers requests`,
 				`warning: APIService "v1.open.test" leads to Service "theirs" in namespace "elsewhere", which others have to bring: it is not registered before`,
-				`warning: APIService "v1.wrong.test" cannot be read: error decoding from json: illegal base64 data at input byte 0`,
+				`spec.caBundle: error: APIService "v1.wrong.test" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
 			},
 		},
 		"F2: names that two CRDs have, and a short name that is the plural": {
-			files: plain(crd("gadgets.p7.test", "{kind: Gadget, plural: gadgets, shortNames: [wd, gadgets]}")+
-				crd("gadgetlets.p7.test", "{kind: Gadget, plural: gadgetlets}")+
-				crd("widgets.p7.test", "{kind: Widget, plural: widgets, singular: widget, shortNames: [wd]}")+
-				crd("lists.p7.test", "{kind: WidgetList, plural: lists}")+
-				crd("things.p7.test", "{kind: Thing, plural: things, singular: widget}")+
+			files: plain(crd("gadgets.p7.test", "{kind: Gadget, plural: gadgets, shortNames: [wd, gadgets]}") +
+				crd("gadgetlets.p7.test", "{kind: Gadget, plural: gadgetlets}") +
+				crd("widgets.p7.test", "{kind: Widget, plural: widgets, singular: widget, shortNames: [wd]}") +
+				crd("lists.p7.test", "{kind: WidgetList, plural: lists}") +
+				crd("things.p7.test", "{kind: Thing, plural: things, singular: widget}") +
 				strings.ReplaceAll(crd("gadgets.p8.test", "{kind: Gadget, plural: gadgets, shortNames: [wd]}"), "p7.test", "p8.test")),
 			want: []string{
 				`spec.names: error: CustomResourceDefinition "gadgets.p7.test" has the name "Gadget", which CustomResourceDefinition "gadgetlets.p7.test" of the same group has, too: the API server serves only one of them`,
@@ -94,6 +94,24 @@ func TestCheck(t *testing.T) {
 				`spec.names: error: CustomResourceDefinition "widgets.p7.test" has the name "wd", which CustomResourceDefinition "gadgets.p7.test" of the same group has, too: the API server serves only one of them`,
 				`spec.names: error: CustomResourceDefinition "widgets.p7.test" has the name "widget", which CustomResourceDefinition "things.p7.test" of the same group has, too: the API server serves only one of them`,
 				`spec.names.shortNames: warning: CustomResourceDefinition "gadgets.p7.test" has the short name "gadgets", which is its plural or singular, too: remove the short name`,
+			},
+		},
+		"F3: a caBundle without a certificate": {
+			files: plain(converted("a.p7.test", "Cg==", "install-namespace", "") + converted("b.p7.test", "'not base64'", "install-namespace", "") +
+				converted("c.p7.test", "Cg==", "install-namespace", "annotations: {cert-manager.io/inject-ca-from: ns/serving}, ") +
+				converted("d.p7.test", "''", "install-namespace", "") + webhooks),
+			want: []string{
+				`spec.conversion.webhook.clientConfig.caBundle: error: CustomResourceDefinition "a.p7.test" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
+				`spec.conversion.webhook.clientConfig.caBundle: error: CustomResourceDefinition "b.p7.test" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
+				`spec.conversion.webhook.clientConfig.caBundle: warning: CustomResourceDefinition "c.p7.test" has a caBundle without a certificate, which is left out: remove it, since an annotation has it filled in`,
+				`webhooks[1].clientConfig.caBundle: error: MutatingWebhookConfiguration "m" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
+			},
+		},
+		"F3: a conversion webhook in the namespace of Kubebuilder": {
+			files: plain(converted("a.p7.test", "''", "system", "") + converted("b.p7.test", "''", "elsewhere", "")),
+			want: []string{
+				`spec.conversion.webhook.clientConfig.service: warning: CustomResourceDefinition "a.p7.test" calls a webhook of Service "w" in namespace "system", which is not in the bundle: this is the placeholder of Kubebuilder, which nothing has replaced`,
+				`spec.conversion.webhook.clientConfig.service: warning: CustomResourceDefinition "b.p7.test" calls a webhook of Service "w" in namespace "elsewhere", which is not in the bundle: others have to bring it`,
 			},
 		},
 		"every problem of every file is listed": {
@@ -226,6 +244,25 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
 }
+
+// converted is a document with a CustomResourceDefinition that a webhook converts.
+func converted(name, caBundle, namespace, metadata string) string {
+	plural, _, _ := strings.Cut(name, ".")
+	return strings.Replace(crd(name, "{kind: K"+plural+", plural: "+plural+"}"), "metadata: {", "metadata: {"+metadata, 1) +
+		"  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {caBundle: " + caBundle +
+		", service: {name: w, namespace: " + namespace + "}}}}\n---\n" +
+		"{apiVersion: v1, kind: Service, metadata: {name: w, namespace: install-namespace}}\n"
+}
+
+// webhooks have no caBundle, and a key in its place.
+const webhooks = `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: m}
+webhooks:
+- {name: a.p7.test, clientConfig: {url: "https://a.test"}}
+- {name: b.p7.test, clientConfig: {url: "https://b.test", caBundle: LS0tLS1CRUdJTiBQVUJMSUMgS0VZLS0tLS0KTUNvd0JRWURLMlZ3QXlFQQotLS0tLUVORCBQVUJMSUMgS0VZLS0tLS0K}}
+`
 
 const webhook = `  webhookdefinitions:
   - type: ValidatingAdmissionWebhook

@@ -147,7 +147,7 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 	}
 	revision, err := r.build(ctx, wanted, &outcome, unpacked)
 	plan.Objects, plan.Hooks, plan.DependsOnCluster = revision.Objects, revision.Hooks, revision.DependsOnCluster
-	plan.LooksInVain, plan.Warnings = outcome.LooksInVain, warningsOf(wanted, unpacked.content)
+	plan.LooksInVain, plan.Warnings = outcome.LooksInVain, slices.Concat(revision.Notes, warningsOf(wanted, unpacked.content))
 	plan.Revision, plan.IsChart = revision.Revision, unpacked.content.Chart != nil
 	plan.Preflight = policyFor(wanted, outcome.Target, files.Digest)
 	return plan, err

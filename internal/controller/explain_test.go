@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // lonely is a client that does not say which other extensions there are.
@@ -94,6 +97,31 @@ func TestExplainTellsOfWhatWaits(t *testing.T) {
 	})
 	if plan, err := w.reconciler.Plan(t.Context(), w.extension(t)); err != nil || plan.Waits != "" || plan.Preflight.Growth.Approved != "1.1.0" {
 		t.Errorf("the plan waits for %q, with a policy %+v, error %v: it was approved", plan.Waits, plan.Preflight, err)
+	}
+}
+
+// TestPlanWithPlaceholder is F3: a caBundle without a certificate is left out, and the plan says so.
+func TestPlanWithPlaceholder(t *testing.T) {
+	t.Parallel()
+	w := worldWith(t)
+	w.catalog["p"] = stating("p", nil, "1.0.0")
+	files := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	text := strings.Replace(string(files["manifests/crd.yaml"].Data), "\nspec:\n", "\nspec:\n  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], "+
+		"clientConfig: {caBundle: Cg==, service: {name: w, namespace: system}}}}\n", 1)
+	files["manifests/crd.yaml"] = &fstest.MapFile{Data: []byte(text)}
+	w.files = files
+	plan, err := w.reconciler.Plan(t.Context(), w.extension(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`CustomResourceDefinition "things.p.test": spec.conversion.webhook.clientConfig.caBundle contains no certificate and is left out`}
+	if diff := cmp.Diff(want, plan.Warnings); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, object := range plan.Objects {
+		if _, has, _ := unstructured.NestedString(object.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle"); has {
+			t.Errorf("%s still has it", object.GetName())
+		}
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/docker/distribution/registry/api/errcode"
-	rbacv1 "k8s.io/api/rbac/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"

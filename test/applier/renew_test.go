@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
@@ -32,7 +33,8 @@ func writes(requests []string) []string {
 // waitGone waits until a watch has told that the Deployment does not exist.
 func (f *fixture) waitGone(t *testing.T) {
 	t.Helper()
-	for f.workloads(t)[0].Reason != "it does not exist" {
+	isGone := func(workload health.Workload) bool { return workload.Reason == "it does not exist" }
+	for !slices.ContainsFunc(f.workloads(t), isGone) {
 		f.waitForChange(t)
 	}
 }

@@ -93,6 +93,9 @@ type Desired struct {
 	// Annotations go into the release's chart metadata.
 	Annotations map[string]string
 
+	// Notes are lines for people about what was changed in the objects before.
+	Notes []string
+
 	// BeforeWrite is called after all checks and before the first write, of content
 	// or of records. If it fails, nothing is written. It is confirmed if the API server has
 	// said in the course of it that the extension is there and is to stay, which is not asked

@@ -105,6 +105,9 @@ func (o *render) run(command *cobra.Command, from string) error {
 		fmt.Fprintln(command.ErrOrStderr(), bundle.LookupsRefusedText)
 	case bundle.NoLookups, bundle.LookupsMade:
 	}
+	for _, warning := range rendered.Warnings() {
+		fmt.Fprintln(command.ErrOrStderr(), cli.Printable("warning: "+warning))
+	}
 	return cli.PrintObjects(command.OutOrStdout(), o.output, rendered.All(), content, document)
 }
 
