@@ -71,8 +71,10 @@ func TestDefinitionThatIsNotEstablished(t *testing.T) {
 	if want := `its condition NamesAccepted is False: ShortNamesConflict: "nm" is already in use`; !strings.HasPrefix(down.Reason, want) {
 		t.Errorf("the reason is %q, want %q", down.Reason, want)
 	}
-	f.later.Add(int64(10 * time.Second))
-	f.applier.Diagnose(t.Context(), f.owner)
+	for range 2 { // it is looked for a while after the problem was seen
+		f.applier.Diagnose(t.Context(), f.owner)
+		f.later.Add(int64(10 * time.Second))
+	}
 	if reason, want := f.workloads(t)[0].Reason, `in use: CustomResourceDefinition "others.names.test" has it`; !strings.HasSuffix(reason, want) {
 		t.Errorf("the reason is %q, want %q at its end", reason, want)
 	}
