@@ -33,14 +33,16 @@ const (
 
 // Diagnose looks for the cause why workloads do not serve: in their pods and, if those do
 // not tell, in events, as far as the ServiceAccount may list them. What it finds is in the
-// reasons of [Applier.Workloads]. It gives when it is to be called again; zero if all
-// workloads serve, for which it makes no request.
+// reasons of [Applier.Workloads]. It gives when it is to be called again, which is also when a
+// workload does not count as starting any more; zero if all workloads serve, for which it
+// makes no request.
 func (a *Applier) Diagnose(ctx context.Context, owner object.Owner) (next time.Duration) {
 	known := a.memory(owner)
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	now := a.config.Now()
-	for _, workload := range known.diagnoses.due(known.drift.Workloads(), now) {
+	workloads := known.drift.Workloads()
+	for _, workload := range known.diagnoses.due(workloads, now) {
 		if ctx.Err() != nil {
 			break // it goes first the next time
 		}
@@ -50,7 +52,11 @@ func (a *Applier) Diagnose(ctx context.Context, owner object.Owner) (next time.D
 		}
 		known.diagnoses.note(workload, cause, err, now)
 	}
-	return known.diagnoses.next(now)
+	next = known.diagnoses.next(now)
+	if _, left := health.Starting(workloads, now); left > 0 && (next == 0 || left < next) {
+		next = max(left, nextPass)
+	}
+	return next
 }
 
 // look reads the pods of a workload, and events if the pods do not tell the cause. Kinds
@@ -76,7 +82,7 @@ func (a *Applier) look(ctx context.Context, owner object.Owner, workload health.
 	if err := denied.note(eventsResource, err, now); err != nil {
 		return cause, err
 	}
-	if found := health.CauseOfEvents(workload.Key.Name, events, now); found.Text != "" {
+	if found := health.CauseOfEvents(workload.Key, events, now); found.Text != "" {
 		return found, nil
 	}
 	return cause, nil

@@ -21,7 +21,8 @@ func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
 	if a.config.Now().Sub(looked) > maxUnseen && slices.ContainsFunc(a.watches.Denied(owner.Name), health.IsKindWithStatus) {
 		return health.Unseen(known.Workloads()), true
 	}
-	return memory.diagnoses.explain(health.Starting(known.Workloads(), a.config.Now())), true
+	workloads, _ := health.Starting(known.Workloads(), a.config.Now())
+	return memory.diagnoses.explain(workloads), true
 }
 
 // maxUnseen is how long workloads that are not watched are taken to be as they were.

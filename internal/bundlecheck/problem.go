@@ -16,7 +16,7 @@ type Severity string
 
 // The severities, worst first.
 const (
-	// Error is what keeps the bundle from being installed.
+	// Error is what keeps the bundle from being installed, or a part of it from working.
 	Error Severity = "error"
 	// Warning is what works, but maybe not as its author thinks.
 	Warning Severity = "warning"

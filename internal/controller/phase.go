@@ -157,7 +157,7 @@ func workOf(outcome Outcome, v verdict) (phase, clocks) {
 // has to.
 func workloadsText(outcome Outcome) string {
 	status, reasons := availability(outcome)
-	text := excerpt.Of(reasons, maxText/2)
+	text := excerpt.Of(reasons, maxWorkloads)
 	if status == metav1.ConditionFalse || hasFailed(outcome) {
 		text += "; " + lookAt(outcome)
 	}

@@ -468,8 +468,8 @@ func atWork(t *testing.T) map[string]situation {
 		},
 		"A quota has no room for pods": {
 			outcome: atRest(Outcome{Workloads: []health.Workload{{
-				Key: deployment, Available: metav1.ConditionFalse, RollingOut: true,
-				Reason: `pods "sample-operator-7d9c-" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5`,
+				Key: deployment, Available: metav1.ConditionFalse, Refused: true,
+				Reason: `its pods are forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5`,
 			}}}),
 			next: "raise the quota, or make room in it",
 		},
@@ -501,6 +501,22 @@ func atWork(t *testing.T) map[string]situation {
 				},
 			}})}}),
 			next: "delete its webhook configuration; the controller creates it again when a pod is ready",
+		},
+		"A custom resource is not ready": {
+			outcome: atRest(Outcome{Workloads: []health.Workload{{
+				Key:       object.Key{GroupKind: object.CertificateKind, Namespace: sampleName, Name: "serving"},
+				Available: metav1.ConditionFalse, Reason: "its condition Ready is False: DoesNotExist: Issuing certificate as Secret does not exist",
+			}}}),
+			next: "kubectl -n sample-operator describe Certificate.cert-manager.io serving",
+		},
+		"A name of a CRD is taken": {
+			outcome: atRest(Outcome{Workloads: []health.Workload{{
+				Key:       object.Key{GroupKind: object.DefinitionKind, Name: "samples.sample.clusterextensions.dev"},
+				Available: metav1.ConditionFalse,
+				Reason: `its condition NamesAccepted is False: ShortNamesConflict: "sp" is already in use: ` +
+					`CustomResourceDefinition "spoons.sample.clusterextensions.dev" has it`,
+			}}}),
+			next: `CustomResourceDefinition "spoons.sample.clusterextensions.dev"`,
 		},
 		"A rollout has failed": {
 			outcome: atRest(Outcome{Workloads: []health.Workload{{Key: deployment, Available: metav1.ConditionTrue, Stuck: true, Reason: `ReplicaSet "sample-operator-7d9c" has timed out progressing.`}}}),

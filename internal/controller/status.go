@@ -132,7 +132,7 @@ func availableCondition(outcome Outcome) metav1.Condition {
 	}
 	status, reasons := availability(outcome)
 	condition := metav1.Condition{Type: ocv1.TypeAvailable, Status: status, Reason: availableReasons[status]}
-	condition.Message = excerpt.Of(reasons, maxText/2)
+	condition.Message = excerpt.Of(reasons, maxWorkloads)
 	switch {
 	case len(reasons) == 0:
 		condition.Message = "all workloads are available"

@@ -33,9 +33,9 @@ const (
 	maxPart = 340
 	maxList = 240
 
-	// maxWorkloads is what is left of a part for what is amiss with workloads: the cause
-	// is at the end of it.
-	maxWorkloads = maxPart - len("workloads: ")
+	// maxWorkloads is for what is wrong with workloads: the cause is at the end of it, and can be the answer of the API
+	// server about each field of a pod.
+	maxWorkloads = 640
 )
 
 // obstacle is what stands in the way of an extension, in plain words.

@@ -105,7 +105,11 @@ func pendingText(outcome Outcome) string {
 func within(first string, parts []string, readOn string) string {
 	all := []string{excerpt.Line(first, maxText)}
 	for _, part := range parts {
-		all = append(all, excerpt.Line(part, maxPart))
+		limit := maxPart
+		if strings.HasPrefix(part, workloadsPart) {
+			limit = len(workloadsPart) + maxWorkloads
+		}
+		all = append(all, excerpt.Line(part, limit))
 	}
 	text := strings.Join(all, "; ")
 	if len(text) <= maxText {
@@ -114,6 +118,9 @@ func within(first string, parts []string, readOn string) string {
 	readOn = "; " + readOn
 	return excerpt.Line(text, maxText-len(readOn)) + readOn
 }
+
+// workloadsPart begins the part about workloads.
+const workloadsPart = "workloads: "
 
 // workloadParts say what is amiss with the workloads, and where to look if somebody
 // has to.
@@ -126,7 +133,7 @@ func workloadParts(outcome Outcome) []string {
 	if len(reasons) == 0 {
 		return parts
 	}
-	parts = append(parts, "workloads: "+excerpt.Of(reasons, maxWorkloads))
+	parts = append(parts, workloadsPart+excerpt.Of(reasons, maxWorkloads))
 	if status == metav1.ConditionFalse || hasFailed(outcome) {
 		parts = append(parts, lookAt(outcome))
 	}

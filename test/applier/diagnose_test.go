@@ -136,7 +136,7 @@ func TestCauseInEvents(t *testing.T) {
 		Message: `no room for pod ` + pod.Name,
 	})
 	requests, reason := f.diagnose(t, 10*time.Second)
-	if !strings.HasSuffix(reason, "FailedCreate: no room for pod …") || len(requests) != 2 {
+	if !strings.HasSuffix(reason, "FailedCreate: its pods cannot be created: no room for pod …") || len(requests) != 2 {
 		t.Errorf("the reason is %q, after %q", reason, requests)
 	}
 	requests, _ = f.diagnose(t, 20*time.Second)

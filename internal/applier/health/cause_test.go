@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -114,7 +115,7 @@ func TestCausesAreBounded(t *testing.T) {
 	if got := health.CauseOf(pods, noon); len(got.Text) > 240 || !strings.HasPrefix(got.Text, "CreateContainerError: ") {
 		t.Errorf("%d bytes: %s", len(got.Text), got.Text)
 	}
-	got := health.CauseOfEvents("d", []health.Event{eventOf("Pod", "d-7d9c-x2x4z", "FailedMount", long, noon)}, noon)
+	got := health.CauseOfEvents(object.Key{GroupKind: health.DeploymentKind, Name: "d"}, []health.Event{eventOf("Pod", "d-7d9c-x2x4z", "FailedMount", long, noon)}, noon)
 	if len(got.Text) > 240 || !strings.HasPrefix(got.Text, "FailedMount: ") {
 		t.Errorf("%d bytes: %s", len(got.Text), got.Text)
 	}
@@ -162,7 +163,7 @@ func TestCauseOfEvents(t *testing.T) {
 				eventOf("Pod", pod, "BackOff", "Back-off restarting failed container m in pod d-7d9c-x2x4z_ns(uid)", ago(0)),
 				eventOf("ReplicaSet", set, "FailedCreate", `serviceaccount "m" not found`, ago(time.Minute)),
 			},
-			want: `FailedCreate: serviceaccount "m" not found`,
+			want: `FailedCreate: its pods cannot be created: serviceaccount "m" not found`,
 		},
 		"the name of the pod": {
 			events: []health.Event{eventOf("Pod", pod, "BackOff", "Back-off restarting failed container m in pod d-7d9c-x2x4z_ns", ago(0))},
@@ -200,7 +201,7 @@ func TestCauseOfEvents(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := health.CauseOfEvents("d", tc.events, noon); got.Text != tc.want {
+			if got := health.CauseOfEvents(object.Key{GroupKind: health.DeploymentKind, Name: "d"}, tc.events, noon); got.Text != tc.want {
 				t.Errorf("CauseOfEvents() = %q, want %q", got.Text, tc.want)
 			}
 		})
@@ -219,7 +220,7 @@ func TestTimesOfEvents(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &event); err != nil {
 			t.Fatal(err)
 		}
-		if got := health.CauseOfEvents("d", []health.Event{event}, noon); got.Text == "" {
+		if got := health.CauseOfEvents(object.Key{GroupKind: health.DeploymentKind, Name: "d"}, []health.Event{event}, noon); got.Text == "" {
 			t.Errorf("%s is not read", name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 // conditioned is an object with conditions. Other fields of its status are not read.
 type conditioned struct {
 	generation int64
+	created    time.Time
 
 	// observed is the generation that the status is about; nil if the status does not contain it.
 	observed *int64
@@ -38,8 +40,8 @@ func (c *conditioned) isStale() bool { return c.observed != nil && *c.observed <
 
 // conditionedOf reads the JSON of a status. Anybody may define a kind whose status has other types: what cannot be
 // read is left out.
-func conditionedOf(generation int64, data []byte) *conditioned {
-	read := &conditioned{generation: generation}
+func conditionedOf(metadata metav1.Object, data []byte) *conditioned {
+	read := &conditioned{generation: metadata.GetGeneration(), created: metadata.GetCreationTimestamp().UTC()}
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(data, &fields) != nil {
 		return read
@@ -73,7 +75,7 @@ func judgeWithConditions(of func(object.Key, *conditioned) Workload) judge {
 			if err != nil {
 				data = nil
 			}
-			return of(key, conditionedOf(live.GetGeneration(), data))
+			return of(key, conditionedOf(live, data))
 		},
 		ofJSON: func(data []byte) (*metav1.ObjectMeta, func(object.Key) Workload, error) {
 			read := struct {
@@ -83,7 +85,7 @@ func judgeWithConditions(of func(object.Key, *conditioned) Workload) judge {
 			}{}
 			err := json.Unmarshal(data, &read)
 			return &read.ObjectMeta, func(key object.Key) Workload {
-				return of(key, conditionedOf(read.Generation, read.Status))
+				return of(key, conditionedOf(&read.ObjectMeta, read.Status))
 			}, err
 		},
 	}
@@ -98,7 +100,7 @@ func ofCustomResource(key object.Key, live *conditioned) Workload {
 	if ready.Status != "" && ready.Status != metav1.ConditionTrue {
 		workload.Available, workload.Reason = metav1.ConditionUnknown, textOf(ready)
 		if ready.Status == metav1.ConditionFalse {
-			workload.Available = metav1.ConditionFalse
+			workload.Available, workload.Created = metav1.ConditionFalse, live.created
 		}
 	}
 	switch {

@@ -44,6 +44,11 @@ func TestHealthOfConditions(t *testing.T) {
 			object: `status: {conditions: [{type: Ready, status: "False", reason: NoQuota, message: the account has no quota}]}`,
 			want:   down("its condition Ready is False: NoQuota: the account has no quota"),
 		},
+		"F1: Ready is False after it was created": {
+			kind:   widget,
+			object: `{metadata: {creationTimestamp: "2026-08-01T12:00:00Z"}, status: {conditions: [{type: Ready, status: "False", reason: Issuing}]}}`,
+			want:   pending("its condition Ready is False: Issuing"),
+		},
 		"F1: Ready is False without a reason": {
 			kind: widget, object: `status: {conditions: [{type: Ready, status: "False"}]}`, want: down("its condition Ready is False"),
 		},

@@ -56,6 +56,9 @@ type Workload struct {
 	// Selector selects its pods. It is empty unless they may tell why it does not serve.
 	Selector string
 
+	// Refused is set if the API server refuses the pods, for which Reason has the cause.
+	Refused bool
+
 	// TakenName is a name of a CustomResourceDefinition that the API server refuses because another one has it; empty
 	// otherwise.
 	TakenName string
@@ -138,8 +141,6 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	workload.Stuck = progressing.Status == corev1.ConditionFalse || paused
 	workload.RollingOut = lacking != "" && !workload.Stuck && !isRolledOut(deployment, progressing)
 	switch {
-	case failing.Status == corev1.ConditionTrue:
-		workload.Reason = ofPodCreation(failing.Message)
 	case paused:
 		workload.Reason = "it is paused, until `kubectl rollout resume`: " + lacking
 	case workload.Stuck:
@@ -152,6 +153,9 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	workload.Since, workload.Recovered = since(deployment, available, progressing)
 	if workload.Available == metav1.ConditionFalse || workload.Stuck && !paused {
 		workload.Selector = selectorOf(deployment.Spec.Selector)
+	}
+	if failing.Status == corev1.ConditionTrue {
+		return workload.refused(failing.Message)
 	}
 	return workload
 }

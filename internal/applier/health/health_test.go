@@ -141,7 +141,7 @@ status:
 metadata: {generation: 1}
 spec: {replicas: 1}
 status: {observedGeneration: 1, conditions: [{type: Available, status: "False"}, {type: ReplicaFailure, status: "True", message: quota exceeded}]}`,
-			want: Workload{Available: metav1.ConditionFalse, RollingOut: true, Reason: "quota exceeded"},
+			want: Workload{Available: metav1.ConditionFalse, Refused: true, Reason: "its pods cannot be created: quota exceeded"},
 		},
 		"unreadable": {
 			deployment: `

@@ -16,6 +16,9 @@ import (
 // limit by default.
 const startTime = 10 * time.Minute
 
+// readyTime bounds the time in which a custom resource is not ready after it was created, as most are at first.
+const readyTime = 30 * time.Second
+
 // replicas are the numbers by which a workload is judged.
 type replicas struct {
 	wanted, current, available, ready int32
@@ -53,14 +56,25 @@ func notObserved(key object.Key) Workload {
 	return Workload{Key: key, Available: metav1.ConditionUnknown, RollingOut: true, Reason: "its last change has not been taken up yet"}
 }
 
-// Starting sets RollingOut for workloads without a revision history whose first pods may still be starting.
-func Starting(workloads []Workload, now time.Time) []Workload {
+// Starting sets RollingOut for workloads without a revision history whose first pods may still be starting, and for custom
+// resources that were just created. It returns when the first of them is not starting any more; zero if none is.
+func Starting(workloads []Workload, now time.Time) (started []Workload, left time.Duration) {
 	for i := range workloads {
-		if created := workloads[i].Created; !created.IsZero() && !workloads[i].Stuck && now.Sub(created) < startTime {
-			workloads[i].RollingOut = true
+		one := &workloads[i]
+		span := startTime
+		if HasConditions(one.Key.GroupKind) {
+			span = readyTime
+		}
+		rest := one.Created.Add(span).Sub(now)
+		if one.Created.IsZero() || one.Stuck || one.Refused || rest <= 0 {
+			continue
+		}
+		one.RollingOut = true
+		if left == 0 || rest < left {
+			left = rest
 		}
 	}
-	return workloads
+	return workloads, left
 }
 
 // OfStatefulSet judges a StatefulSet. With a partition, only the replicas beyond it are updated; with the strategy
@@ -106,7 +120,13 @@ func OfReplicaSet(key object.Key, set *appsv1.ReplicaSet) Workload {
 		return notObserved(key)
 	}
 	counts := replicas{wanted: valueOr(set.Spec.Replicas, 1), current: set.Status.Replicas, available: set.Status.AvailableReplicas}
-	return counts.workload(key, set.ObjectMeta, set.Spec.Selector)
+	workload := counts.workload(key, set.ObjectMeta, set.Spec.Selector)
+	for _, condition := range set.Status.Conditions {
+		if condition.Type == appsv1.ReplicaSetReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return workload.refused(condition.Message)
+		}
+	}
+	return workload
 }
 
 // OfReplicationController judges a ReplicationController, which never updates its pods.
@@ -117,7 +137,13 @@ func OfReplicationController(key object.Key, controller *corev1.ReplicationContr
 	counts := replicas{
 		wanted: valueOr(controller.Spec.Replicas, 1), current: controller.Status.Replicas, available: controller.Status.AvailableReplicas,
 	}
-	return counts.workload(key, controller.ObjectMeta, &metav1.LabelSelector{MatchLabels: controller.Spec.Selector})
+	workload := counts.workload(key, controller.ObjectMeta, &metav1.LabelSelector{MatchLabels: controller.Spec.Selector})
+	for _, condition := range controller.Status.Conditions {
+		if condition.Type == corev1.ReplicationControllerReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return workload.refused(condition.Message)
+		}
+	}
+	return workload
 }
 
 // OfJob judges a Job. One that still runs counts as available: only its failure is a problem.

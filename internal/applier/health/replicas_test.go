@@ -145,6 +145,7 @@ func TestHealthOfKinds(t *testing.T) {
 func TestStarting(t *testing.T) {
 	t.Parallel()
 	created := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	certificate := object.Key{GroupKind: object.CertificateKind}
 	for _, test := range []struct {
 		after    time.Duration
 		workload Workload
@@ -154,9 +155,12 @@ func TestStarting(t *testing.T) {
 		{after: startTime, workload: Workload{Available: metav1.ConditionFalse, Created: created}},
 		{after: time.Minute, workload: Workload{Available: metav1.ConditionFalse, Stuck: true, Created: created}},
 		{after: time.Minute, workload: Workload{Available: metav1.ConditionFalse}},
+		{after: readyTime / 2, workload: Workload{Key: certificate, Available: metav1.ConditionFalse, Created: created}, want: true},
+		{after: readyTime, workload: Workload{Key: certificate, Available: metav1.ConditionFalse, Created: created}},
 	} {
-		if got := Starting([]Workload{test.workload}, created.Add(test.after)); got[0].RollingOut != test.want {
-			t.Errorf("%+v after %s: rolling out %t", test.workload, test.after, got[0].RollingOut)
+		got, left := Starting([]Workload{test.workload}, created.Add(test.after))
+		if got[0].RollingOut != test.want || left > 0 != test.want {
+			t.Errorf("%+v after %s: rolling out %t, for %s", test.workload, test.after, got[0].RollingOut, left)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -36,7 +37,7 @@ func TestPodsThatAWebhookPrevents(t *testing.T) {
 		return []Event{made}
 	}
 	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
-		got := CauseOfEvents("kiosk", event(kind, "create Pod kiosk-0 in "+kind+" kiosk failed error: "+ownWebhook), time.Now())
+		got := CauseOfEvents(object.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: kind}, Name: "kiosk"}, event(kind, "create Pod kiosk-0 in "+kind+" kiosk failed error: "+ownWebhook), time.Now())
 		if got.Text != "FailedCreate: "+want {
 			t.Errorf("F23: of a %s is reported %q", kind, got.Text)
 		}

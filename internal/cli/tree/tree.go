@@ -16,10 +16,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/overview"
 )
 
-const help = `Show the objects of an extension, and how each is: Present or Missing; of a Deployment,
-Ready, Reconciling, NotReady or Stalled; Done if it is a Job that has run and that the cluster
-has deleted for its ttlSecondsAfterFinished; Terminating if somebody has deleted it; Foreign if it
-does not belong to the extension any more; Unknown if it may not be read, or does not say.
+const help = `Show the objects of an extension, and how each is: Present or Missing; Ready,
+Reconciling, NotReady or Stalled if its status counts; Done if it is a Job that has run and that
+the cluster has deleted for its ttlSecondsAfterFinished; Terminating if it was deleted; Foreign if
+it does not belong to the extension any more; Unknown if it may not be read, or does not say.
 
 Everything is read with your own rights. Which objects there are is in the release records, for
 which you need to read Secrets in the controller's namespace. Without that, objects are found by

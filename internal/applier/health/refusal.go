@@ -1,0 +1,63 @@
+package health
+
+import (
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// maxRefusal is how long the answer of the API server to the creation of pods may be in a message, in bytes. PodSecurity
+// lists each field of each container.
+const maxRefusal = 560
+
+// creating is how the cluster begins a message about a pod that it cannot create, and forbidden how the API server does.
+var (
+	creating  = regexp.MustCompile(`^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )`)
+	forbidden = regexp.MustCompile(`^pods? "[^"]*" is forbidden: `)
+)
+
+// refusalOf returns why the pods of a workload cannot be created, without the names of pods.
+func refusalOf(name, message string) string {
+	if ofWebhook := ofPodCreation(message); ofWebhook != message {
+		return ofWebhook
+	}
+	message = withoutGenerated(name, creating.ReplaceAllString(message, ""))
+	text := "its pods cannot be created: " + message
+	if said := forbidden.ReplaceAllString(message, ""); said != message {
+		text = "its pods are forbidden: " + said
+	}
+	return excerpt.Line(excerpt.Scrub(text), maxRefusal)
+}
+
+// withoutGenerated replaces the names that the cluster generates from the name of a workload.
+func withoutGenerated(name, text string) string {
+	generated := regexp.MustCompile(regexp.QuoteMeta(name) + "-" + letters + "{5,10}(-" + letters + "{5}\\b|-|\\b)")
+	return generated.ReplaceAllString(text, "…")
+}
+
+// refused is a workload whose pods the API server refuses. It is not on its way unless other pods serve: the cluster
+// tries the same again.
+func (w Workload) refused(message string) Workload {
+	w.Refused, w.Reason = true, refusalOf(w.Key.Name, message)
+	w.RollingOut = w.RollingOut && w.Available == metav1.ConditionTrue
+	return w
+}
+
+// With is the workload with the cause in its reason.
+func (w Workload) With(cause Cause) Workload {
+	isRefusal := cause.Reason == reasonFailedCreate
+	if cause.Text == "" || isRefusal && w.Refused { // the reason contains it
+		return w
+	}
+	if isRefusal && w.Available == metav1.ConditionFalse {
+		w.RollingOut = false
+	}
+	w.Reason = strings.TrimSuffix(w.Reason, ".") + ": " + cause.Text
+	return w
+}
+
+// reasonFailedCreate is the reason of events about pods that cannot be created.
+const reasonFailedCreate = "FailedCreate"
