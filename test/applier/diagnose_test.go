@@ -1,6 +1,7 @@
 package applier_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -226,6 +228,36 @@ func TestWhatIsReadOfPodsIsBounded(t *testing.T) {
 			if !strings.Contains(reason, tc.want) || tc.want == "" && reason != "0 of 1 replicas are available" {
 				t.Errorf("the reason is %q", reason)
 			}
+		})
+	}
+}
+
+// TestRefusedPods is F4: a quota has no room for pods. The cause stands there once, without generated names.
+func TestRefusedPods(t *testing.T) {
+	t.Parallel()
+	for kind, begin := range map[string]string{"Deployment": "", "StatefulSet": "0 of 1 replicas are available: FailedCreate: "} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "refused-"+strings.ToLower(kind))
+			create(t, &corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: "small"},
+				Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+			})
+			waitFor(t, func(ctx context.Context) (bool, error) {
+				var quota corev1.ResourceQuota
+				err := admin.Get(ctx, client.ObjectKey{Namespace: f.owner.Namespace, Name: "small"}, &quota)
+				return len(quota.Status.Hard) > 0, err
+			})
+			object := deployment(t)
+			object.SetKind(kind)
+			f.apply(t, "1.0.0", object)
+			want := begin + "its pods are forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0"
+			f.eventually(t, "the cause is known", func() bool {
+				f.applier.Diagnose(t.Context(), f.owner)
+				f.later.Add(int64(time.Second))
+				found := f.workloads(t)[0]
+				return found.Reason == want && !found.RollingOut && found.Available == metav1.ConditionFalse
+			})
 		})
 	}
 }

@@ -15,7 +15,7 @@ const maxRefusal = 560
 
 // creating is how the cluster begins a message about a pod that it cannot create, and forbidden how the API server does.
 var (
-	creating  = regexp.MustCompile(`^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )`)
+	creating  = regexp.MustCompile(`^(Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )`)
 	forbidden = regexp.MustCompile(`^pods? "[^"]*" is forbidden: `)
 )
 

@@ -62,7 +62,7 @@ func TestRefusedPods(t *testing.T) {
 			for _, kind := range []string{"StatefulSet.apps", "DaemonSet.apps"} {
 				begin := "Error creating: "
 				if strings.HasPrefix(kind, "StatefulSet") {
-					begin = "create Pod w-0 in StatefulSet w failed error: "
+					begin = "Create Pod w-0 in StatefulSet w failed error: "
 				}
 				starting := Workload{Available: metav1.ConditionFalse, RollingOut: true, Reason: "0 of 1 replicas are available"}
 				got := starting.With(eventCause(kind, begin+test.message))

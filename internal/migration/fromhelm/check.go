@@ -161,7 +161,7 @@ func (c *Cluster) read(ctx context.Context, name helmstore.Name) (*Checked, erro
 			name.Name, excerpt.Line(origin, maxDiffering))
 	case checked.Live.DeletionTimestamp != nil:
 		checked.refuse("ClusterExtension %q is being deleted", name.Name)
-	case checked.Marker != nil && checked.Live.Status.Install != nil && meta.IsStatusConditionTrue(checked.Live.Status.Conditions, ocv1.TypeReady):
+	case checked.Marker != nil && isReady(checked.Live, meta.FindStatusCondition(checked.Live.Status.Conditions, ocv1.TypeReady)):
 		checked.State = Moved
 	}
 	if checked.Last.Info.Status != helmrelease.StatusDeployed {

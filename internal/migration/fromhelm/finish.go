@@ -78,11 +78,25 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 // requireReady fails if the extension is not ready: Helm's records are the way back.
 func requireReady(ext *ocv1.ClusterExtension, name helmstore.Name) error {
 	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
-	if ext.Status.Install != nil && ready != nil && ready.Status == metav1.ConditionTrue {
+	if isReady(ext, ready) {
 		return nil
 	}
+	text := messageOf(ready)
+	if ready != nil && !isCurrent(ext, ready) {
+		text = ": the controller has not reconciled its last change yet"
+	}
 	return fmt.Errorf("ClusterExtension %q is not ready, and nothing was changed%s: wait until it is ready, or run `kubectl extension migrate helm rollback %s -n %s`",
-		ext.Name, messageOf(ready), name.Name, name.Namespace)
+		ext.Name, text, name.Name, name.Namespace)
+}
+
+// isReady reports whether a version is installed and ready, by a condition of the present spec.
+func isReady(ext *ocv1.ClusterExtension, ready *metav1.Condition) bool {
+	return ext.Status.Install != nil && ready != nil && ready.Status == metav1.ConditionTrue && isCurrent(ext, ready)
+}
+
+// isCurrent reports whether a condition is about the present spec.
+func isCurrent(ext *ocv1.ClusterExtension, condition *metav1.Condition) bool {
+	return condition.ObservedGeneration == ext.Generation
 }
 
 // messageOf returns the message of a condition behind a colon; empty if there is none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -115,11 +114,10 @@ func (c *Cluster) awaitReady(ctx context.Context, checked *Checked, run Run) err
 			return false, err
 		}
 		ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
-		if ready == nil || ready.ObservedGeneration != ext.Generation {
-			return false, nil
+		if ready != nil && isCurrent(ext, ready) {
+			last = excerpt.Message(ready.Message)
 		}
-		last = excerpt.Message(ready.Message)
-		return ext.Status.Install != nil && ready.Status == metav1.ConditionTrue, nil
+		return isReady(ext, ready), nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("ClusterExtension %q is not ready after %s: %s; `kubectl extension migrate helm rollback %s -n %s` gives the release back to Helm",
