@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
@@ -36,12 +37,6 @@ const (
 	// maxKindsText is how much is said of those that may not be, in bytes.
 	maxKindsText = 600
 )
-
-// withHealth are those of which health is read: their status tells it.
-var withHealth = []schema.GroupResource{
-	{Group: appsv1.GroupName, Resource: "deployments"},
-	{Group: object.APIServiceKind.Group, Resource: "apiservices"},
-}
 
 // searching is a look at the objects of an extension, as whoever asks.
 type searching struct {
@@ -87,7 +82,7 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects are missing, which the release records say: %v", err))
 		found = look.marked(ctx, c)
 	}
-	return overview.MakeTree(overview.RowOf(ext), found, look.unknown), ctx.Err()
+	return overview.MakeTree(overview.RowOf(ext), found, look.unknown, time.Now()), ctx.Err()
 }
 
 // recorded looks at the objects of the release records.
@@ -128,8 +123,11 @@ func countOf(recorded []*unstructured.Unstructured) int {
 // metadata, as values of Secrets are nobody's business here.
 func (s *searching) look(ctx context.Context, key object.Key, resource schema.GroupVersionResource, manifest metav1.Object) overview.Found {
 	found := overview.Found{Key: key}
-	if slices.Contains(withHealth, resource.GroupResource()) {
+	if health.HasStatus(key.GroupKind) {
 		found.Live, found.Err = s.api.Resource(resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if found.Err == nil && health.HasConditions(key.GroupKind) {
+			unstructured.RemoveNestedField(found.Live.Object, "spec") // there can be many, and large ones
+		}
 	} else {
 		var live *metav1.PartialObjectMetadata
 		if live, found.Err = s.reader.Resource(resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); found.Err == nil {
@@ -263,7 +261,7 @@ func (s *searching) search(ctx context.Context, kind listedKind) search {
 			continue
 		}
 		key := object.Key{GroupKind: kind.kind, Namespace: live.Namespace, Name: live.Name}
-		if slices.Contains(withHealth, kind.resource.GroupResource()) {
+		if health.HasStatus(kind.kind) {
 			result.found = append(result.found, s.look(ctx, key, kind.resource, live))
 			continue
 		}

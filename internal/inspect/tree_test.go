@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -95,8 +94,8 @@ func TestTreeForThoseWithFewRights(t *testing.T) {
 	}}
 	tree := api.tree(t)
 	want := []overview.Object{
-		{Group: "g.test", Kind: "as", Namespace: "ns", Name: "a", Health: overview.Present},
-		{Group: "g.test", Kind: "bs", Namespace: "ns", Name: "b", Health: overview.Present},
+		{Group: "g.test", Kind: "as", Namespace: "ns", Name: "a", Health: overview.Unknown, Message: "not you"},
+		{Group: "g.test", Kind: "bs", Namespace: "ns", Name: "b", Health: overview.Unknown, Message: "not you"},
 	}
 	if diff := cmp.Diff(want, tree.Objects); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -123,7 +122,7 @@ func TestTreeOfAnotherNamespace(t *testing.T) {
 		"/apis/g.test/v1/as":                listOf("", itemOf("a", "1")),
 	}}
 	tree := api.tree(t)
-	want := []overview.Object{{Group: "g.test", Kind: "as", Namespace: "ns", Name: "a", Health: overview.Present}}
+	want := []overview.Object{{Group: "g.test", Kind: "as", Namespace: "ns", Name: "a", Health: overview.Unknown, Message: "not you"}}
 	if diff := cmp.Diff(want, tree.Objects); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -159,7 +158,7 @@ func TestObjectsOfSeveralRevisions(t *testing.T) {
 	recorded := []*unstructured.Unstructured{of("Served", "a"), of("Gone", "a"), of("Served", "a"), of("Gone", "a")}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(recorded[0].GroupVersionKind(), meta.RESTScopeNamespace)
-	look := searching{reader: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())}
+	look := searching{api: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}
 	if found := look.recorded(t.Context(), mapper, release.RecordedContent{Objects: recorded}); len(found) != 1 {
 		t.Errorf("found %+v", found)
 	}
@@ -182,7 +181,7 @@ func TestHealthOfAnAPIService(t *testing.T) {
 	look := searching{api: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), service)}
 	found := look.look(t.Context(), object.KeyOf(service), resource, service)
 	found.Foreign = false
-	shown := overview.MakeTree(overview.Row{}, []overview.Found{found}, nil).Objects[0]
+	shown := overview.MakeTree(overview.Row{}, []overview.Found{found}, nil, time.Now()).Objects[0]
 	if shown.Health != overview.NotReady || !strings.Contains(shown.Message, "FailedDiscoveryCheck") {
 		t.Errorf("got %+v", shown)
 	}

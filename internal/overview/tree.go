@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,12 +82,12 @@ type Tree struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// MakeTree makes a tree: objects that are in no namespace first, then by namespace, kind and
+// MakeTree makes a tree at a time: objects that are in no namespace first, then by namespace, kind and
 // name.
-func MakeTree(extension Row, found []Found, unknown []string) Tree {
+func MakeTree(extension Row, found []Found, unknown []string, now time.Time) Tree {
 	tree := Tree{SchemaVersion: SchemaVersion, Extension: extension, Objects: make([]Object, 0, len(found))}
 	for _, one := range found {
-		tree.Objects = append(tree.Objects, objectOf(one))
+		tree.Objects = append(tree.Objects, objectOf(one, now))
 	}
 	slices.SortFunc(tree.Objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
@@ -100,7 +101,7 @@ func MakeTree(extension Row, found []Found, unknown []string) Tree {
 	return tree
 }
 
-func objectOf(found Found) Object {
+func objectOf(found Found, now time.Time) Object {
 	shown := Object{
 		Group: line(found.Key.Group), Kind: line(found.Key.Kind), Namespace: line(found.Key.Namespace), Name: excerpt.Line(found.Key.Name, maxNameBytes),
 	}
@@ -116,6 +117,8 @@ func objectOf(found Found) Object {
 		shown.Health, message = Foreign, "it does not belong to this extension"
 	default:
 		workload, known := health.Of(map[object.Key]*unstructured.Unstructured{found.Key: found.Live})[found.Key]
+		started, _ := health.Starting([]health.Workload{workload}, now)
+		workload = started[0]
 		shown.Health, message = healthOfWorkload(workload, known, found.Live), workload.Reason
 	}
 	shown.Message = excerpt.Line(message, maxMessageBytes)

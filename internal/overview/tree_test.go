@@ -33,6 +33,11 @@ func TestMakeTree(t *testing.T) {
 		}}
 	}
 	available := func(status string) any { return map[string]any{"type": "Available", "status": status} }
+	crd := object.Key{GroupKind: object.DefinitionKind, Name: "crd"}
+	widget := object.Key{GroupKind: schema.GroupKind{Group: "w.test", Kind: "Widget"}, Namespace: "ns", Name: "w"}
+	set := object.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, Namespace: "ns", Name: "new"}
+	starting := &unstructured.Unstructured{Object: map[string]any{}}
+	starting.SetCreationTimestamp(metav1.Unix(30, 0))
 	there := &unstructured.Unstructured{Object: map[string]any{}}
 	tree := MakeTree(Row{Name: "x"}, []Found{
 		{Key: key("Secret", "ns", "\x1b[2Jname"), Live: there},
@@ -44,13 +49,17 @@ func TestMakeTree(t *testing.T) {
 		{Key: deployment("fails"), Live: status(available("False"))},
 		{Key: deployment("stuck"), Live: status(available("False"), map[string]any{"type": "Progressing", "status": "False", "message": "too late"})},
 		{Key: deployment("unsaid"), Live: status()},
-	}, []string{"some\nthing"})
+		{Key: crd, Live: status(map[string]any{"type": "NamesAccepted", "status": "False", "message": "taken"})},
+		{Key: widget, Live: status(map[string]any{"type": "Ready", "status": "False", "message": "broken"})},
+		{Key: set, Live: starting},
+	}, []string{"some\nthing"}, time.Unix(60, 0))
 	var got []string
 	for _, shown := range tree.Objects {
 		got = append(got, strings.TrimRight(fmt.Sprintf("%s/%s/%s %s %s", shown.Namespace, shown.Kind, shown.Name, shown.Health, shown.Message), " "))
 	}
 	want := []string{
 		"/ConfigMap/a Foreign it does not belong to this extension",
+		"/CustomResourceDefinition/crd NotReady its condition NamesAccepted is False: taken",
 		"ns/Deployment/fails NotReady its status does not say whether it is available",
 		"ns/Deployment/serves Ready",
 		"ns/Deployment/stuck Stalled too late",
@@ -59,6 +68,8 @@ func TestMakeTree(t *testing.T) {
 		"ns/Role/hidden Unknown you may not",
 		"ns/Role/leaving Terminating it was deleted, and is put back when it is gone, for which it waits for finalizers [f.test/f]",
 		"ns/Secret/[2Jname Present",
+		"ns/StatefulSet/new Reconciling 0 of 1 replicas are available",
+		"ns/Widget/w NotReady its condition Ready is False: broken",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -76,7 +87,7 @@ func TestTreesAreBounded(t *testing.T) {
 	}
 	unknown := make([]string, maxUnknown+1)
 	unknown[0] = strings.Repeat("u", 2*maxUnknownBytes)
-	tree := MakeTree(Row{}, found, unknown)
+	tree := MakeTree(Row{}, found, unknown, time.Now())
 	if len(tree.Objects) != maxObjects || tree.More != 3 || len(tree.Unknown) != maxUnknown {
 		t.Errorf("got %d objects, %d more, %d lines", len(tree.Objects), tree.More, len(tree.Unknown))
 	}
