@@ -11,8 +11,10 @@ import (
 )
 
 // A status that changes all the time is not read after each event: a client may write it every second. The pause
-// between two reads doubles while the reads find nothing new.
+// between two reads doubles while the reads find nothing new. The first read waits, too: the API server writes the status of a
+// CustomResourceDefinition twice within a moment.
 const (
+	readDelay    = time.Second
 	minReadPause = 5 * time.Second
 	maxReadPause = 10 * time.Minute
 )
@@ -22,15 +24,26 @@ type unreadStatus struct {
 	// version is the newest that was reported and not read; empty if the status is known.
 	version string
 
+	// noticed is when a repair first found it unread.
+	noticed time.Time
+
 	// read is when the status was last read after an event, and pause the least time until it is read again.
 	read  time.Time
 	pause time.Duration
 }
 
-func (u unreadStatus) due() time.Time { return u.read.Add(u.pause) }
+// due is when the status has to be read.
+func (u unreadStatus) due() time.Time {
+	if next := u.read.Add(u.pause); next.After(u.noticed.Add(readDelay)) {
+		return next
+	}
+	return u.noticed.Add(readDelay)
+}
 
 // isDue reports whether the status has to be read.
-func (u unreadStatus) isDue(now time.Time) bool { return u.version != "" && !now.Before(u.due()) }
+func (u unreadStatus) isDue(now time.Time) bool {
+	return u.version != "" && !u.noticed.IsZero() && !now.Before(u.due())
+}
 
 // after returns what is unread after the object was read at a version. A read that found nothing new makes the pause
 // longer.
@@ -38,7 +51,7 @@ func (u unreadStatus) after(version string, isNew bool) unreadStatus {
 	if u.version == "" || isNewer(u.version, version) {
 		return u
 	}
-	u.version = ""
+	u.version, u.noticed = "", time.Time{}
 	if u.pause = min(max(2*u.pause, minReadPause), maxReadPause); isNew {
 		u.pause = 0
 	}
@@ -77,11 +90,14 @@ func (s *State) noteWorkloads(live map[object.Key]*unstructured.Unstructured) {
 // takeUnread adds the objects whose status has to be read to those that a repair reads.
 func (s *State) takeUnread(toLookAt map[object.Key]struct{}, now time.Time) {
 	for key, unread := range s.unread {
-		if unread.isDue(now) {
+		switch {
+		case unread.isDue(now):
 			toLookAt[key] = struct{}{}
 			unread.read = now
-			s.unread[key] = unread
+		case unread.version != "" && unread.noticed.IsZero():
+			unread.noticed = now
 		}
+		s.unread[key] = unread
 	}
 }
 
@@ -90,7 +106,7 @@ func (s *State) NextRead() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, unread := range s.unread {
-		if unread.version != "" && (next.IsZero() || unread.due().Before(next)) {
+		if !unread.noticed.IsZero() && (next.IsZero() || unread.due().Before(next)) {
 			next = unread.due()
 		}
 	}
