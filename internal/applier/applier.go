@@ -158,11 +158,7 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 	if known.drift.AwaitsOthers() {
 		retry = now.Add(recheckInterval)
 	}
-	read := known.drift.NextRead()
-	if !now.Before(read) {
-		read = time.Time{} // it could not be read just now
-	}
-	for _, at := range []time.Time{certificates.Renewal, next, retry, read} {
+	for _, at := range []time.Time{certificates.Renewal, next, retry} {
 		if at.IsZero() {
 			continue
 		}

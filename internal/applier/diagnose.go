@@ -31,7 +31,7 @@ const (
 	maxLookBytes = 16 << 20
 )
 
-// Diagnose looks for the cause why workloads do not serve: in their pods and, if those do
+// Diagnose reads each status that a watch did not report, and looks for the cause why workloads do not serve: in their pods and, if those do
 // not tell, in events, as far as the ServiceAccount may list them. What it finds is in the
 // reasons of [Applier.Workloads]. It gives when it is to be called again, which is also when a
 // workload does not count as starting any more; zero if all workloads serve, for which it
@@ -41,6 +41,7 @@ func (a *Applier) Diagnose(ctx context.Context, owner object.Owner) (next time.D
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	now := a.config.Now()
+	a.readStatuses(ctx, owner, known)
 	workloads := known.drift.Workloads()
 	for _, workload := range known.diagnoses.due(workloads, now) {
 		if ctx.Err() != nil {
@@ -53,10 +54,19 @@ func (a *Applier) Diagnose(ctx context.Context, owner object.Owner) (next time.D
 		known.diagnoses.note(workload, cause, err, now)
 	}
 	next = known.diagnoses.next(now)
-	if _, left := health.Starting(workloads, now); left > 0 && (next == 0 || left < next) {
-		next = max(left, nextPass)
+	_, left := health.Starting(workloads, now)
+	if read := known.drift.NextRead(); !read.IsZero() {
+		left = sooner(left, max(read.Sub(now), nextPass))
 	}
-	return next
+	return sooner(next, left)
+}
+
+// sooner is the shorter of two waits; zero is for none.
+func sooner(one, other time.Duration) time.Duration {
+	if one == 0 || other != 0 && other < one {
+		return other
+	}
+	return one
 }
 
 // look reads the pods of a workload, and events if the pods do not tell the cause. Kinds

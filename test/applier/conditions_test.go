@@ -44,7 +44,7 @@ spec:
 	return made
 }
 
-// waitWorkload repairs after each change, until the object is as the function wants it.
+// waitWorkload does what the controller does after each change, until the object is as the function wants it.
 func (f *fixture) waitWorkload(t *testing.T, kind string, is func(health.Workload) bool) health.Workload {
 	t.Helper()
 	for {
@@ -55,6 +55,10 @@ func (f *fixture) waitWorkload(t *testing.T, kind string, is func(health.Workloa
 		}
 		f.waitForChange(t)
 		f.repair(t)
+		for range 2 { // a status is read a moment after the change
+			f.applier.Diagnose(t.Context(), f.owner)
+			f.later.Add(int64(2 * time.Second))
+		}
 	}
 }
 

@@ -225,8 +225,9 @@ func TestContentThatIsBeingDeletedIsNotAvailable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waitFor(t, func(context.Context) (bool, error) {
+	waitFor(t, func(ctx context.Context) (bool, error) {
 		f.repair(t)
+		f.applier.Diagnose(ctx, f.owner)
 		found, _ := f.applier.Workloads(f.owner)
 		return len(found) == 1 && found[0].Available == metav1.ConditionTrue, nil // the definition
 	})

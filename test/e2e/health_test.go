@@ -1,7 +1,13 @@
 package e2e_test
 
 import (
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -54,4 +60,62 @@ func TestHealthOfWorkloads(t *testing.T) {
 			conditionContains(t, well, ocv1.TypeReady, "True ")
 		})
 	}
+}
+
+// TestHealthOfDefinitions is F2: a CustomResourceDefinition whose short name is taken, until the other one is deleted.
+func TestHealthOfDefinitions(t *testing.T) {
+	t.Parallel()
+	const name, group = "health-definition", "health-definition.test"
+	definition := func(kind string) string {
+		plural := strings.ToLower(kind) + "s"
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + plural + "." + group + "}\n" +
+			"spec: {group: " + group + ", scope: Namespaced, names: {kind: " + kind + ", plural: " + plural + ", shortNames: [hd]}, " +
+			"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n"
+	}
+	other := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(definition("Other")), &other.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := theSuite.Admin.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	extend(t, name, fromImage(pushedChart(t, name, "1.0.0", map[string]string{"templates/crd.yaml": definition("Thing")})))
+	conditionContains(t, name, ocv1.TypeReady, `False Unavailable: `)
+	conditionContains(t, name, ocv1.TypeReady, `CustomResourceDefinition "things.`+group+`": its condition NamesAccepted is False: ShortNamesConflict: `+
+		`"hd" is already in use: CustomResourceDefinition "others.`+group+`" has it`)
+	if err := theSuite.Admin.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	conditionContains(t, name, ocv1.TypeReady, "True ")
+}
+
+// TestHealthOfObjects is F1: custom resources and claims.
+func TestHealthOfObjects(t *testing.T) {
+	t.Parallel()
+	const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gauges.health-object.test}\n" +
+		"spec: {group: health-object.test, scope: Namespaced, names: {kind: Gauge, plural: gauges}, versions: [{name: v1, served: true, storage: true, " +
+		"subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
+	const name = "health-object"
+	extend(t, name, fromImage(pushedChart(t, name, "1.0.0", map[string]string{
+		"crds/crd.yaml":        definition,
+		"templates/gauge.yaml": "apiVersion: health-object.test/v1\nkind: Gauge\nmetadata: {name: g}\n",
+		"templates/claim.yaml": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: waits}\n" +
+			"spec: {storageClassName: waits, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n",
+	})))
+	conditionContains(t, name, ocv1.TypeReady, "True ")
+	gauge := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "health-object.test/v1", "kind": "Gauge"}}
+	gauge.SetNamespace(name)
+	gauge.SetName("g")
+	say := func(status string) {
+		t.Helper()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "`+status+`", "reason": "Sensor", "message": "no signal"}]}}`))
+		if err := theSuite.Admin.Status().Patch(t.Context(), gauge.DeepCopy(), patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("False")
+	conditionContains(t, name, ocv1.TypeAvailable, `False Unavailable: Gauge "g" in namespace "health-object": its condition Ready is False: Sensor: no signal`)
+	conditionContains(t, name, ocv1.TypeReady, "False Unavailable: ")
+	say("True")
+	conditionContains(t, name, ocv1.TypeReady, "True ")
 }

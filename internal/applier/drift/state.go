@@ -521,7 +521,6 @@ func (s *State) ToLookAt(now time.Time) (keys []object.Key, all bool) {
 	for _, key := range append(s.nextToCreate(), s.awaitingOthers()...) {
 		found[key] = struct{}{}
 	}
-	s.takeUnread(found, now)
 	isOne := func(key object.Key) bool {
 		_, ok := found[key]
 		return ok

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +25,7 @@ type unreadStatus struct {
 	// version is the newest that was reported and not read; empty if the status is known.
 	version string
 
-	// noticed is when a repair first found it unread.
+	// noticed is when somebody first asked for what is unread.
 	noticed time.Time
 
 	// read is when the status was last read after an event, and pause the least time until it is read again.
@@ -87,16 +88,37 @@ func (s *State) noteWorkloads(live map[object.Key]*unstructured.Unstructured) {
 	maps.Copy(s.workloads, found)
 }
 
-// takeUnread adds the objects whose status has to be read to those that a repair reads.
-func (s *State) takeUnread(toLookAt map[object.Key]struct{}, now time.Time) {
+// TakeUnread returns the objects whose status has to be read now, sorted.
+func (s *State) TakeUnread(now time.Time) []object.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []object.Key
 	for key, unread := range s.unread {
 		switch {
 		case unread.isDue(now):
-			toLookAt[key] = struct{}{}
+			found = append(found, key)
 			unread.read = now
 		case unread.version != "" && unread.noticed.IsZero():
 			unread.noticed = now
 		}
+		s.unread[key] = unread
+	}
+	slices.SortFunc(found, object.Key.Compare)
+	return found
+}
+
+// NoteStatus notes an object that was read for its status; nil if it could not be read. Whether the object has drifted is
+// for the watch to report.
+func (s *State) NoteStatus(key object.Key, live *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unread, isUnread := s.unread[key]
+	switch last, ours := s.lastApplied[key]; {
+	case !isUnread || !ours:
+	case live != nil && object.FingerprintOf(key.GroupKind, live) == last:
+		s.noteWorkloads(map[object.Key]*unstructured.Unstructured{key: live})
+	default: // a repair reads it, too
+		unread.pause = min(max(2*unread.pause, minReadPause), maxReadPause)
 		s.unread[key] = unread
 	}
 }

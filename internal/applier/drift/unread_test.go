@@ -64,17 +64,20 @@ func (w *sharedWorld) report(version int) {
 	w.watches.handle(seen)
 }
 
-// isToRead reports whether a repair reads the object, now or a moment later.
+// isToRead reports whether the status is to be read a moment later.
 func (w *sharedWorld) isToRead(now time.Time) bool {
-	if keys, _ := w.state.ToLookAt(now); len(keys) > 0 {
+	if keys := w.state.TakeUnread(now); len(keys) > 0 {
 		w.t.Errorf("it is read before the status is written twice: %v", keys)
 	}
-	keys, _ := w.state.ToLookAt(now.Add(readDelay))
+	keys := w.state.TakeUnread(now.Add(readDelay))
+	if looked, _ := w.state.ToLookAt(now); len(looked) > 0 {
+		w.t.Errorf("it counts as drifted: %v", looked)
+	}
 	return len(keys) == 1 && keys[0] == w.key
 }
 
 func (w *sharedWorld) read(version int, established string) {
-	w.state.SettleSome(Left{Live: map[object.Key]*unstructured.Unstructured{w.key: definitionAt(version, established)}}, Certificates{})
+	w.state.NoteStatus(w.key, definitionAt(version, established))
 }
 
 func (w *sharedWorld) available() metav1.ConditionStatus {
@@ -127,7 +130,7 @@ func TestBusyStatusIsReadSeldom(t *testing.T) {
 	for second := range 3600 {
 		now := unreadNoon.Add(time.Duration(second) * time.Second)
 		w.report(10 + second)
-		if keys, _ := w.state.ToLookAt(now); len(keys) == 1 {
+		if keys := w.state.TakeUnread(now); len(keys) == 1 {
 			w.read(10+second, "True")
 			reads++
 		} else if next := w.state.NextRead(); !next.After(now) || next.Sub(now) > maxReadPause {
@@ -139,6 +142,24 @@ func TestBusyStatusIsReadSeldom(t *testing.T) {
 	}
 	if w.woken > 2*reads {
 		t.Errorf("woken %d times for %d reads", w.woken, reads)
+	}
+}
+
+// TestStatusThatCannotBeRead is asked for again, ever more seldom.
+func TestStatusThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newSharedWorld(t)
+	w.state.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{w.key: definitionAt(1, "True")}}, Certificates{}, unreadNoon)
+	w.report(2)
+	tries := 0
+	for second := range 3600 {
+		if keys := w.state.TakeUnread(unreadNoon.Add(time.Duration(second) * time.Second)); len(keys) == 1 {
+			w.state.NoteStatus(w.key, nil)
+			tries++
+		}
+	}
+	if tries < 5 || tries > 20 {
+		t.Errorf("%d tries in an hour", tries)
 	}
 }
 
