@@ -51,6 +51,12 @@ const (
 	// as long as Helm has records of it. The value is the namespace of the release, a slash, and its name.
 	MigratedFromHelmReleaseAnnotation = "olm.operatorframework.io/migrated-from-helm-release"
 
+	// AdoptsContentOfAnnotation names another ClusterExtension on a ClusterExtension. When that one was deleted
+	// with --cascade=orphan, this one adopts all that it has left: objects that the bundle contains stay as
+	// they are, and all others are deleted as in an upgrade. It is an addition to the API of the reference
+	// implementation.
+	AdoptsContentOfAnnotation = "olm.operatorframework.io/adopts-content-of"
+
 	// MigratedFromCatalogSourceAnnotation says on a ClusterCatalog which CatalogSource of classic
 	// OLM it serves in the place of: namespace, a slash, and the name.
 	MigratedFromCatalogSourceAnnotation = "olm.operatorframework.io/migrated-from-catalogsource"

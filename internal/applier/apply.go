@@ -80,7 +80,11 @@ func (a *Applier) apply(ctx context.Context, owner object.Owner, desired install
 	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor, before: before}); err != nil {
 		return resultOf(executor.Progress), err
 	}
-	if err := a.complete(ctx, history, operation.plan, executor, desired.Revision); err != nil {
+	err = a.complete(ctx, history, operation.plan, executor, desired.Revision)
+	if err == nil {
+		err = a.histories.ForgetInherited(ctx, owner)
+	}
+	if err != nil {
 		failed := resultOf(executor.Progress)
 		failed.Began = true
 		return failed, err
@@ -213,10 +217,15 @@ func (a *Applier) contentOf(ctx context.Context, owner object.Owner, history *re
 	for _, obj := range desired.Objects {
 		owned = append(owned, owner.Own(obj))
 	}
-	before, err = history.Objects(ctx, release.NamedAs(owned))
+	before, err = a.histories.Inherited(ctx, a.config.Mapper, owner)
 	if err != nil {
 		return nil, nil, err
 	}
+	own, err := history.Objects(ctx, release.NamedAs(owned))
+	if err != nil {
+		return nil, nil, err
+	}
+	before = append(before, own...)
 	wanted := map[string]bool{}
 	for _, obj := range owned {
 		wanted[obj.GetNamespace()] = true

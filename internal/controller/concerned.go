@@ -45,6 +45,9 @@ func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) matc
 		if ext.Name == moved.Name {
 			return false
 		}
+		if ext.Annotations[ocv1.AdoptsContentOfAnnotation] == moved.Name {
+			return true
+		}
 		its := needs(ext)
 		return its.AnyPackage ||
 			moved.Package() != "" && slices.Contains(its.Packages, moved.Package()) ||

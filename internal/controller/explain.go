@@ -182,6 +182,7 @@ func waitOf(ext *ocv1.ClusterExtension, outcome Outcome) string {
 func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (Wanted, Outcome, Explanation, error) {
 	wanted, invalid := translate(ext)
 	wanted.Suspended = false // what a pass would choose, were it to do it
+	wanted.Owner.Adopts = r.adoptedBy(ctx, ext)
 	unread := r.refreshAll(ctx)
 	if unread != nil && (wanted.Image == "" || ctx.Err() != nil) {
 		return wanted, Outcome{}, Explanation{}, unread

@@ -191,6 +191,7 @@ func (r *Reconciler) attend(ctx context.Context, ext *ocv1.ClusterExtension) (ct
 	}
 	r.recallTakenBack(ext)
 	wanted, invalid := translate(ext)
+	wanted.Owner.Adopts = r.adoptedBy(ctx, ext)
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
 	logChanges(ctx, outcome)

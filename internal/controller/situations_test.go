@@ -309,7 +309,7 @@ func checks() map[string]situation {
 			}),
 			next: "set the field in all stored objects",
 		},
-		"Another extension has the package": {outcome: neighbour, next: "keep one of the two extensions"},
+		"Another extension has the package": {outcome: neighbour, next: "`kubectl annotate --overwrite clusterextension sample-operator olm.operatorframework.io/adopts-content-of=sample`"},
 		"An object belongs to a Helm release": {
 			outcome: failing(StageApply, conflicting(object.Holder{Kind: "Helm release", Namespace: "sample", Name: "sample"}, definition)),
 			next:    "helm uninstall sample -n sample",

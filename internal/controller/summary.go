@@ -418,7 +418,7 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 		if slices.ContainsFunc(outcome.Observed.Surroundings.Neighbours, is) {
 			return obstacle{
 				what: fmt.Sprintf("package %q is installed by ClusterExtension %q", pkg, held.Extension()),
-				next: "a cluster can have it once; " + object.KeepOne(held.Extension()),
+				next: "a cluster can have it once; " + object.KeepOne(outcome.Owner.Name, held.Extension()),
 			}, true
 		}
 	}

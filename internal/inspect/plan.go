@@ -137,6 +137,11 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		before, unknown := c.installed(ctx, plan, request.Bundles, rendering)
 		plan.Before, plan.HooksBefore, plan.UnknownBefore = before.Objects, hook.WithoutTests(before.Hooks), unknown
 		plan.helmCRDs, plan.ran = before.HelmCRDs, before.Ran
+		inherited, err := release.Inherited(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, mapper, plan.Owner)
+		if err != nil {
+			plan.Unknown = append(plan.Unknown, fmt.Sprintf("which objects ClusterExtension %q has left: %v", plan.Owner.Adopts, err))
+		}
+		plan.Before = append(inherited, plan.Before...)
 	}
 	c.addStanding(ctx, &plan)
 	return plan, nil

@@ -211,6 +211,6 @@ func TestTwoExtensionsOfOnePackage(t *testing.T) {
 		twin.Spec.Namespace, twin.Spec.Source.Catalog.PackageName = name, name
 	})
 	condition(t, second, ocv1.TypeReady, `False Retrying: "only-once.v1.0.0" cannot be installed: package "only-once" is installed by ClusterExtension "only-once"; `+
-		`a cluster can have it once; `+object.KeepOne(name))
+		`a cluster can have it once; `+object.KeepOne(second, name))
 	conditionContains(t, second, ocv1.TypeProgressing, "cannot be managed by operator-controller; ")
 }

@@ -288,7 +288,7 @@ func TestP7ObjectsOfAnotherExtension(t *testing.T) {
 		t.Error("nothing is in the way")
 	}
 	contains(t, text, `conflict   CustomResourceDefinition "things.p7.test"`, `belongs to ClusterExtension "p7"`,
-		"keep one of the two extensions", `lacks `, "p7-other: from nothing to \"p7.v1.0.0\"")
+		"hand all its objects over", `lacks `, "p7-other: from nothing to \"p7.v1.0.0\"")
 }
 
 // TestP8ManyObjects has a bundle of a thousand objects.

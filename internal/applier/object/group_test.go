@@ -38,7 +38,7 @@ func TestGroupConflicts(t *testing.T) {
 		"of another extension": {
 			wanted: []string{"v2.theirs.test"},
 			want: `APIService "v1.theirs.test" exists already and belongs to ClusterExtension "theirs": another version of its group is wanted, ` +
-				`APIService "v2.theirs.test": ` + KeepOne("theirs"),
+				`APIService "v2.theirs.test": ` + KeepOne(owner.Name, "theirs"),
 		},
 		"of its own":         {wanted: []string{"v2.mine.test"}},
 		"the same":           {wanted: []string{"v1.theirs.test"}}, // which is found out by its owner

@@ -131,12 +131,11 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 		switch {
 		case h.Kept:
 			return "hand the object over: " + marksOf(claimant) + "; deleting the other extension does not delete it"
-		case h.Kind == kindOrphaned && isDefinition:
-			return "make that extension again, which takes it over, or hand it over: " + marksOf(claimant) + loss
 		case h.Kind == kindOrphaned:
-			return "make that extension again, which takes it over, or delete the object with its data"
+			return fmt.Sprintf("adopt all objects that it has left, with their custom resources: %s; or create that extension again, which adopts them",
+				adoptCommand(claimant.Name, h.Name))
 		}
-		return KeepOne(h.Name)
+		return KeepOne(claimant.Name, h.Name)
 	case kindRelease:
 		lost := "all its objects"
 		if isDefinition {
@@ -158,11 +157,20 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 	return "delete that owner, which also deletes all objects that it owns"
 }
 
+// AnnotationAdopts names on an extension another one whose content it adopts, once that one was deleted with
+// --cascade=orphan.
+const AnnotationAdopts = "olm.operatorframework.io/adopts-content-of"
+
 // KeepOne returns what the user can do about two extensions of the same objects, which now belong
-// to the one named extension.
-func KeepOne(extension string) string {
-	return fmt.Sprintf("keep one of the two extensions; deleting %q would delete its CRDs with all custom resources: check `kubectl extension plan %s --delete` first",
-		excerpt.Line(extension, maxName), argument(extension, "NAME"))
+// to holder. The commands hand all objects over to claimant.
+func KeepOne(claimant, holder string) string {
+	return fmt.Sprintf("hand all its objects over, with their custom resources: %s, then `kubectl delete --cascade=orphan clusterextension %s`; "+
+		"without --cascade=orphan, the deletion deletes all custom resources", adoptCommand(claimant, holder), argument(holder, "NAME"))
+}
+
+// adoptCommand returns the command by which claimant adopts the content of another extension.
+func adoptCommand(claimant, holder string) string {
+	return fmt.Sprintf("`kubectl annotate --overwrite clusterextension %s %s=%s`", claimant, AnnotationAdopts, argument(holder, "NAME"))
 }
 
 // argument returns a name for a command that the user runs in a shell, or a placeholder if the name

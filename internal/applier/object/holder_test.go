@@ -31,7 +31,7 @@ func TestHolderOf(t *testing.T) {
 	}{
 		"another extension": {
 			live: controlledBy("ClusterExtension", "k"),
-			want: `ClusterExtension "k"`, wantWays: KeepOne("k"),
+			want: `ClusterExtension "k"`, wantWays: KeepOne("mine", "k"),
 		},
 		"another controller": {
 			live: controlledBy("Widget", "w"),
@@ -47,7 +47,7 @@ func TestHolderOf(t *testing.T) {
 		},
 		"another extension whose name is a command": {
 			live: controlledBy("ClusterExtension", "`sh`"),
-			want: `ClusterExtension "` + "`sh`" + `"`, wantWays: "keep one of the two extensions; deleting \"`sh`\" would delete its CRDs with all custom resources: check `kubectl extension plan NAME --delete` first",
+			want: `ClusterExtension "` + "`sh`" + `"`, wantWays: KeepOne("mine", "`sh`"),
 		},
 		"classic OLM": {
 			reason: "its owner references do not control",
@@ -63,7 +63,7 @@ func TestHolderOf(t *testing.T) {
 				live.Annotations = map[string]string{annotationReleaseName: "r"}
 				return live
 			}(),
-			want: `ClusterExtension "k"`, wantWays: KeepOne("k"),
+			want: `ClusterExtension "k"`, wantWays: KeepOne("mine", "k"),
 		},
 		"nobody": {
 			reason: "who wrote the status owns nothing",
@@ -86,7 +86,7 @@ func TestHolderOf(t *testing.T) {
 				live.Annotations = map[string]string{AnnotationPolicy: "keep"}
 				return live
 			}(),
-			want: `ClusterExtension "k"`, wantWays: KeepOne("k"),
+			want: `ClusterExtension "k"`, wantWays: KeepOne("mine", "k"),
 		},
 		"nothing at all": {
 			want: "nobody that it names", wantWays: "hand it over: " + handOver + "; or delete the object with its data",
@@ -115,18 +115,76 @@ func TestHolderOf(t *testing.T) {
 func TestDefinitionsAreHandedOver(t *testing.T) {
 	t.Parallel()
 	claimant := Owner{Name: "mine", Namespace: "ns"}
-	for name, holder := range map[string]Holder{
-		"nobody":                       {},
-		"of an extension that is gone": {Kind: kindOrphaned, Name: "k"},
-	} {
-		for _, kind := range []schema.GroupKind{DefinitionKind, {Kind: "ConfigMap"}} {
-			conflict := ConflictError{Claimant: claimant, Conflicts: []Conflict{{Object: Key{GroupKind: kind, Name: "things.test"}, Holder: holder}}}
-			got := conflict.Summary()
-			warned := strings.Contains(got, "to delete it would delete all custom resources of its kind") && strings.Contains(got, "hand it over: "+marksOf(claimant))
-			if warned != (kind == DefinitionKind) || strings.Contains(got, "delete the object") == warned {
-				t.Errorf("%s, %s: %s", name, kind, got)
-			}
+	for _, kind := range []schema.GroupKind{DefinitionKind, {Kind: "ConfigMap"}} {
+		conflict := ConflictError{Claimant: claimant, Conflicts: []Conflict{{Object: Key{GroupKind: kind, Name: "things.test"}}}}
+		got := conflict.Summary()
+		warned := strings.Contains(got, "to delete it would delete all custom resources of its kind") && strings.Contains(got, "hand it over: "+marksOf(claimant))
+		if warned != (kind == DefinitionKind) || strings.Contains(got, "delete the object") == warned {
+			t.Errorf("%s: %s", kind, got)
 		}
+	}
+}
+
+// TestExtensionsAreHandedOver (F28): the advice names the command that hands all objects over, and no loss of data
+// unless it says so.
+func TestExtensionsAreHandedOver(t *testing.T) {
+	t.Parallel()
+	const adopt = "`kubectl annotate --overwrite clusterextension mine olm.operatorframework.io/adopts-content-of=k`"
+	for name, tc := range map[string]struct {
+		holder Holder
+		want   []string
+	}{
+		"F28: another extension": {
+			holder: Holder{Kind: OwnerKind, Name: "k"},
+			want:   []string{adopt, "`kubectl delete --cascade=orphan clusterextension k`", "without --cascade=orphan, the deletion deletes all custom resources"},
+		},
+		"F28: nobody since the deletion of an extension": {holder: Holder{Kind: kindOrphaned, Name: "k"}, want: []string{adopt, "create that extension again"}},
+		"F28: a name that is a command": {
+			holder: Holder{Kind: OwnerKind, Name: "k; rm -rf"}, want: []string{"adopts-content-of=NAME`", "clusterextension NAME`"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, isDefinition := range []bool{true, false} {
+				got := tc.holder.wayOut(Owner{Name: "mine", Namespace: "ns"}, isDefinition)
+				for _, want := range tc.want {
+					if !strings.Contains(got, want) {
+						t.Errorf("%q is missing in %s", want, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestInheritedObjectsAreOwned (F28) is about objects that an extension has left which was deleted without them.
+func TestInheritedObjectsAreOwned(t *testing.T) {
+	t.Parallel()
+	marks := func(extension, release string, owners ...metav1.OwnerReference) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{
+			Labels: map[string]string{LabelOwnerKind: OwnerKind, LabelOwnerName: extension}, OwnerReferences: owners,
+			Annotations: map[string]string{annotationReleaseName: release, annotationReleaseNamespace: "elsewhere"},
+		}
+	}
+	for name, tc := range map[string]struct {
+		adopts string
+		live   *metav1.ObjectMeta
+		want   bool
+	}{
+		"F28: left by the extension":            {adopts: "k", live: marks("k", "k"), want: true},
+		"F28: the extension still owns it":      {adopts: "k", live: marks("k", "k", metav1.OwnerReference{UID: "2", Controller: new(true)})},
+		"F28: left by another extension":        {adopts: "k", live: marks("l", "l")},
+		"F28: the label alone":                  {adopts: "k", live: marks("k", "")},
+		"F28: nothing is adopted":               {live: marks("k", "k")},
+		"F28: no marks, and nothing is adopted": {live: &metav1.ObjectMeta{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owner := Owner{Name: "mine", UID: "1", Namespace: "ns", Adopts: tc.adopts}
+			if got := owner.Owns(tc.live); got != tc.want {
+				t.Errorf("owns: %t, want %t", got, tc.want)
+			}
+		})
 	}
 }
 
@@ -238,28 +296,28 @@ func TestConflictSummary(t *testing.T) {
 	}{
 		"one": {
 			conflicts:     []Conflict{conflict(1, extension("k"))},
-			want:          `Thing "1" exists already and belongs to ClusterExtension "k": ` + KeepOne("k"),
+			want:          `Thing "1" exists already and belongs to ClusterExtension "k": ` + KeepOne("mine", "k"),
 			wantExtension: "k",
 		},
 		"several of one": {
 			conflicts:     []Conflict{conflict(1, extension("k")), conflict(2, extension("k"))},
-			want:          `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": ` + KeepOne("k"),
+			want:          `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": ` + KeepOne("mine", "k"),
 			wantExtension: "k",
 		},
 		"two holders": {
 			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, extension("l")), conflict(3, extension("k"))},
-			want: `Thing "1", Thing "3" exist already and belong to ClusterExtension "k": ` + KeepOne("k") + `; ` +
+			want: `Thing "1", Thing "3" exist already and belong to ClusterExtension "k": ` + KeepOne("mine", "k") + `; ` +
 				`other objects belong to ClusterExtension "l"`,
 		},
 		"several of one extension, some of them kept": {
 			conflicts: []Conflict{conflict(1, Holder{Kind: OwnerKind, Name: "k", Kept: true}), conflict(2, extension("k"))},
-			want:      `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": ` + KeepOne("k"),
+			want:      `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": ` + KeepOne("mine", "k"),
 
 			wantExtension: "k",
 		},
 		"of an extension and of nobody": {
 			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, Holder{})},
-			want: `Thing "1" exists already and belongs to ClusterExtension "k": ` + KeepOne("k") + `; ` +
+			want: `Thing "1" exists already and belongs to ClusterExtension "k": ` + KeepOne("mine", "k") + `; ` +
 				`other objects belong to nobody that it names`,
 		},
 		"very many": {
@@ -272,7 +330,7 @@ func TestConflictSummary(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := &ConflictError{Conflicts: tc.conflicts}
+			err := &ConflictError{Claimant: Owner{Name: "mine"}, Conflicts: tc.conflicts}
 			if diff := cmp.Diff(tc.want, err.Summary()); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}

@@ -101,16 +101,24 @@ func with(values, added map[string]string) map[string]string {
 	return merged
 }
 
-// Owns reports whether an object belongs to the extension. There are three cases:
+// Owns reports whether an object belongs to the extension. There are four cases:
 //   - The object has a controller: the uid in the reference counts, because every client can write labels
 //     and annotations.
 //   - The object has no controller, but the label and Helm's annotations of the extension: it is kept, or an
 //     earlier extension of the name left it.
 //   - The object has neither a controller nor the label, but Helm's annotations of the extension, and is
 //     kept: it was released.
+//   - The object has no controller, but the label and Helm's annotation of the extension that this one adopts.
 func (o Owner) Owns(live metav1.Object) bool {
 	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
 		return controller.UID == o.UID
 	}
-	return live.GetLabels()[LabelOwnerName] == o.Name && o.isOfRelease(live) || o.hasReleased(live)
+	return live.GetLabels()[LabelOwnerName] == o.Name && o.isOfRelease(live) || o.hasReleased(live) || o.inherits(live)
+}
+
+// inherits reports whether an object without a controller is content of the extension that this one adopts.
+func (o Owner) inherits(live metav1.Object) bool {
+	labels := live.GetLabels()
+	return o.Adopts != "" && labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] == o.Adopts &&
+		live.GetAnnotations()[annotationReleaseName] == ReleaseName(o.Adopts)
 }

@@ -39,6 +39,10 @@ type Owner struct {
 	// says so. Whoever applies a bundle gives it its ServiceVersion: a repair takes nothing over.
 	Predecessor Predecessor
 
+	// Adopts is the name of an extension that was deleted without its content, which this one adopts; empty for
+	// none. No extension of that name may exist.
+	Adopts string
+
 	// Imported is set if the extension was made from a release of Helm. Its record may have been
 	// written after this process has listed the records of all extensions.
 	Imported bool
