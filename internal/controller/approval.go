@@ -301,7 +301,7 @@ func pendingOf(ext *ocv1.ClusterExtension, outcome Outcome, now metav1.Time) *oc
 	if waits == nil && outcome.Waiting && target.isWithheld() {
 		waits = target.Pending
 	}
-	isUnchosen := (target.Err != nil || target.NoOffer != nil) && target.Resolution == nil && isSameSpec
+	isUnchosen := target.isUnchosen() && isSameSpec
 	switch {
 	case waits != nil:
 	case isUnchosen && outcome.Installed != nil, outcome.Waiting && isSameSpec && isPending(known, target.Bundle):

@@ -60,6 +60,9 @@ type Target struct {
 // isIdentified is false for an image that a spec names and at which nobody has looked.
 func (t Target) isIdentified() bool { return t.Bundle.Name != "" }
 
+// isUnchosen reports whether the catalogs led to no choice.
+func (t Target) isUnchosen() bool { return (t.Err != nil || t.NoOffer != nil) && t.Resolution == nil }
+
 // decide answers the question of every pass: go forward, stay, or not even
 // that. What is installed is kept whatever happens to the way forward.
 func decide(wanted Wanted, invalid error, observed Observed) Target {

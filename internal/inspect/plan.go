@@ -134,17 +134,22 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		return plan, err
 	}
 	if plan.UnknownBefore = found.unread; found.unread == "" {
-		before, unknown := c.installed(ctx, plan, request.Bundles, rendering)
-		plan.Before, plan.HooksBefore, plan.UnknownBefore = before.Objects, hook.WithoutTests(before.Hooks), unknown
-		plan.helmCRDs, plan.ran = before.HelmCRDs, before.Ran
-		inherited, err := release.Inherited(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, mapper, plan.Owner)
-		if err != nil {
-			plan.Unknown = append(plan.Unknown, fmt.Sprintf("which objects ClusterExtension %q has left: %v", plan.Owner.Adopts, err))
-		}
-		plan.Before = append(inherited, plan.Before...)
+		c.addBefore(ctx, &plan, request.Bundles, rendering)
 	}
 	c.addStanding(ctx, &plan)
 	return plan, nil
+}
+
+// addBefore adds the objects that may be on the cluster: of the extension, and of the one that it adopts.
+func (c *Cluster) addBefore(ctx context.Context, plan *Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) {
+	before, unknown := c.installed(ctx, *plan, bundles, rendering)
+	plan.HooksBefore, plan.UnknownBefore = hook.WithoutTests(before.Hooks), unknown
+	plan.helmCRDs, plan.ran = before.HelmCRDs, before.Ran
+	inherited, err := release.Inherited(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.mapper, plan.Owner)
+	if err != nil {
+		plan.Unknown = append(plan.Unknown, fmt.Sprintf("which objects ClusterExtension %q has left: %v", plan.Owner.Adopts, err))
+	}
+	plan.Before = append(inherited, before.Objects...)
 }
 
 // prepare has the reconciler take what a request has.

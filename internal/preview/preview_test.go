@@ -81,7 +81,7 @@ func TestActions(t *testing.T) {
 		"replaced": {trial: replaced, want: Replace, diff: diff},
 		"deleted":  {trial: trial(t, configMap, ""), want: Delete, diff: "--- a/ConfigMap/ns/c\n+++ /dev/null\n@@ -1,7 +0,0 @@\n-apiVersion: v1\n-data:\n-  a: \"1\"\n-kind: ConfigMap\n-metadata:\n-  name: c\n-  namespace: ns\n"},
 		"held": {trial: held, want: Conflict, obstacles: []string{
-			`ConfigMap "c" in namespace "ns" exists already and belongs to ClusterExtension "other": ` + object.KeepOne("other"),
+			`ConfigMap "c" in namespace "ns" exists already and belongs to ClusterExtension "other": ` + object.KeepOne("x", "other"),
 		}},
 		"kept":    {trial: kept, want: Keep},
 		"refused": {trial: refused, want: Keep, obstacles: []string{`ConfigMap "c" in namespace "ns": no`}},

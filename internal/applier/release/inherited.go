@@ -69,8 +69,8 @@ func (h *Histories) ForgetInherited(ctx context.Context, owner object.Owner) err
 // leftBy returns the records of the extension that owner adopts.
 func (c Config) leftBy(ctx context.Context, owner object.Owner) (*History, error) {
 	history, err := loadHistory(ctx, c.records(object.Owner{Name: owner.Adopts}))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = history.leaveOthers(ctx)
 	}
-	return history, history.leaveOthers(ctx)
+	return history, err
 }
