@@ -43,6 +43,7 @@ func TestL5InstallWithOneCommand(t *testing.T) {
 		t.Errorf("got %q, want %q", output, want)
 	}
 	deploymentAvailable(t, name, name)
+	noFalseAlarm(t, name)
 	// Once more, there is nothing to do.
 	command(t, admin, "install", name, "--catalog", name, "--version", "1.0.0", "--apply")
 	// What was said is not taken back by saying nothing of it.
@@ -54,6 +55,7 @@ func TestL5InstallWithOneCommand(t *testing.T) {
 
 	apply(t, command(t, admin, "install", printed, "--catalog", printed))
 	installed(t, printed, "1.1.0")
+	noFalseAlarm(t, printed)
 	listed := command(t, admin, "get", printed)
 	contains(t, listed, printed+"   1.1.0       -           -         ")
 
@@ -69,6 +71,21 @@ func TestL5InstallWithOneCommand(t *testing.T) {
 
 	if _, err := theSuite.LocalOutput(t.Context(), "install", "no-such-package", "--apply", "--kubeconfig", admin); err == nil || !strings.Contains(err.Error(), "no bundle is chosen: ") {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// noFalseAlarm checks that no event warned of what was written together with an extension (F8).
+func noFalseAlarm(t *testing.T, extension string) {
+	t.Helper()
+	var events corev1.EventList
+	if err := theSuite.Admin.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range events.Items {
+		event := &events.Items[i]
+		if event.InvolvedObject.Name == extension && event.Type == corev1.EventTypeWarning && event.Reason == ocv1.ReasonRetrying {
+			t.Errorf("F8: event %s of %s: %s", event.Reason, extension, event.Message)
+		}
 	}
 }
 
