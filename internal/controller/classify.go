@@ -108,11 +108,12 @@ func againIn(outcome Outcome, disposition Disposition) time.Duration {
 	}
 	unusable, isUnusable := errors.AsType[*UnusableImageError](outcome.Err)
 	_, isImmutable := errors.AsType[*preflight.ImmutableError](outcome.Err)
+	_, isCollision := errors.AsType[*object.CollisionError](outcome.Err)
 	_, isUnserved := errors.AsType[*object.UnknownKindsError](outcome.Err)
 	switch {
 	case isUnusable && !unusable.ByTag:
 		return 0
-	case imageref.Digest(outcome.Target.Image) == "", isImmutable && len(outcome.Unwatched) > 0:
+	case imageref.Digest(outcome.Target.Image) == "", isCollision, isImmutable && len(outcome.Unwatched) > 0:
 		return untoldInterval
 	case isUnserved:
 		return upgradeInterval
@@ -148,13 +149,14 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		immutable     *preflight.ImmutableError
 		unserved      *object.UnknownKindsError
 		hookFailed    *installation.HookFailedError
+		collision     *object.CollisionError
 		tooLarge      tooLargeError
 	)
 	err := outcome.Err
 	switch {
 	case errors.As(err, &invalidSpec), errors.As(err, &unapproved), errors.As(err, &hookFailed), errors.As(err, &tooLarge), isContent(err):
 		return Blocked, ocv1.ReasonBlocked
-	case errors.As(err, &immutable) && !outcome.Began:
+	case (errors.As(err, &immutable) || errors.As(err, &collision)) && !outcome.Began:
 		// What is installed is watched, and somebody has to change it, or the spec.
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &unserved) && outcome.Stage == StageApply && len(unserved.BuiltIn) > 0:

@@ -368,6 +368,18 @@ func refusals() map[string]situation {
 				`admission webhook "images.example.com" denied the request: image of no known registry`))),
 			next: "has to let the object pass",
 		},
+		"An admission rule refuses": {
+			outcome: upgrading(StageApply, refused("trying to create", keyOf("Pod", sampleName, "probe"), statusError(http.StatusForbidden,
+				`pods "probe" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`))),
+			next: "no permission is missing",
+		},
+		"An object of the extension blocks another one": {
+			outcome: upgrading(StageApply, refused("trying to write", keyOf("Service", sampleName, "web"), &object.CollisionError{
+				Other: keyOf("Service", sampleName, "sample"),
+				Err:   statusError(http.StatusUnprocessableEntity, `Service "web" is invalid: spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated`),
+			})),
+			next: "choose another version",
+		},
 		"A quota is used up": {
 			outcome: failing(StageApply, refused("creating", keyOf("ConfigMap", sampleName, "settings"), statusError(http.StatusForbidden,
 				`configmaps "settings" is forbidden: exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=5, limited: count/configmaps=5`))),

@@ -459,6 +459,9 @@ const (
 	nextQuota     = "raise the quota, or make room in it"
 )
 
+// uncountedQuota are the words in which an API server refuses what a new quota limits, until its status is written.
+const uncountedQuota = "status unknown for quota"
+
 // isTerminating are the words in which an API server refuses what is to be made in a namespace
 // that is being deleted.
 const isTerminating = "because it is being terminated"
@@ -472,6 +475,12 @@ func nextOf(outcome Outcome) string {
 	if _, ok := errors.AsType[*preflight.ImmutableError](outcome.Err); ok {
 		return "" // says it
 	}
+	if collision, ok := errors.AsType[*object.CollisionError](outcome.Err); ok {
+		if collision.Kept {
+			return "if nothing needs it, delete it, or " + nextContent(outcome)
+		}
+		return nextContent(outcome)
+	}
 	var refused *object.RefusedError
 	message, details := refusal.Status().Message, refusal.Status().Details
 	switch err := outcome.Err; {
@@ -479,14 +488,18 @@ func nextOf(outcome Outcome) string {
 		return "the webhook, or who runs it, has to let the object pass"
 	case strings.Contains(message, exceededQuota):
 		return nextQuota
+	case strings.Contains(message, uncountedQuota):
+		return nextRetry
 	case strings.Contains(message, "attempting to grant RBAC permissions not currently held"):
 		return fmt.Sprintf("the ServiceAccount needs what it is to grant; %s prints it", rights(outcome.Owner))
 	case strings.Contains(message, isTerminating):
 		return "it goes on when the namespace is there anew"
 	case apierrors.IsForbidden(err) && outcome.Stage == StageRender:
 		return "" // a lookup of templates, which says it; bundle rbac cannot know that right
-	case apierrors.IsForbidden(err):
+	case isLackOfRights(refusal):
 		return fmt.Sprintf("%s prints the rights that the ServiceAccount needs", rights(outcome.Owner))
+	case apierrors.IsForbidden(err):
+		return "no permission is missing: an admission rule of the cluster refuses the object; change the rule, or " + nextContent(outcome)
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
 		return fmt.Sprintf("create namespace %q", details.Name)
 	case errors.As(err, &refused):
@@ -498,4 +511,11 @@ func nextOf(outcome Outcome) string {
 		return "the API server does not take the object as it is; " + nextContent(outcome)
 	}
 	return nextRetry
+}
+
+// isLackOfRights reports whether an answer of the API server names a missing permission. Admission refuses objects with
+// the same status.
+func isLackOfRights(refusal apierrors.APIStatus) bool {
+	err, ok := refusal.(error)
+	return ok && object.IsLackOfRights(err)
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,14 +37,16 @@ func (p *Planner) readLive(ctx context.Context, plan *Plan) error {
 			known = append(known, s)
 		}
 	}
-	failures := eachStep(ctx, unknown, p.dryRunCreate, "trying to create")
+	isFirst := len(plan.prune) == 0 && !slices.ContainsFunc(plan.Steps, func(s Step) bool { return s.before != nil })
+	failures := eachStep(ctx, unknown, func(ctx context.Context, s *Step) error { return p.dryRunCreate(ctx, s, isFirst) }, "trying to create")
 	return newObjectsError(append(failures, eachStep(ctx, known, p.read, "reading")...))
 }
 
-// dryRunCreate reads the object after all if it exists, or if the dry run is inconclusive.
-func (p *Planner) dryRunCreate(ctx context.Context, s *Step) error {
+// dryRunCreate reads the object after all if it exists, or if the dry run is inconclusive. If another object of the
+// extension may block it, [Planner.DryRun] tries again, when all others were read. At the first install, there is none.
+func (p *Planner) dryRunCreate(ctx context.Context, s *Step, isFirst bool) error {
 	_, err := p.dryRunWriter().create(ctx, s)
-	s.dryRunDone = !apierrors.IsAlreadyExists(err)
+	s.dryRunDone = !apierrors.IsAlreadyExists(err) && (isFirst || !mayCollide(err))
 	if !s.dryRunDone || isInconclusive(err) {
 		return p.read(ctx, s)
 	}
@@ -67,13 +70,14 @@ func (p *Planner) DryRun(ctx context.Context, plan *Plan) error {
 		}
 	}
 	writer := p.dryRunWriter()
-	failures, err := plan.toleratedApart(ctx, eachStep(ctx, pending, func(ctx context.Context, s *Step) error {
+	failures := eachStep(ctx, pending, func(ctx context.Context, s *Step) error {
 		_, err := writer.write(ctx, s)
 		if isInconclusive(err) {
 			return nil
 		}
 		return err
-	}, "trying to write"))
+	}, "trying to write")
+	failures, err := plan.toleratedApart(ctx, p.unblock(ctx, plan, failures))
 	return errors.Join(newObjectsError(failures), err)
 }
 

@@ -49,6 +49,9 @@ type Executor struct {
 	// failed are the objects that [Executor.Restore] could not write.
 	failed []*Step
 
+	plan     *Plan      // that is executed; nil before
+	removing sync.Mutex // held by [Executor.removeFirst]
+
 	mu       sync.Mutex
 	Progress Progress
 }
@@ -68,9 +71,10 @@ func newExecutor(writer writer) *Executor {
 }
 
 // Execute writes wave by wave. It stops after a wave in which a write has failed, except for writes of objects that
-// the installed revision has like this one: see [Plan.Installed]. Objects that the revision dropped are deleted last.
-// Callers whose servers may not be ready yet are left to [Executor.Register].
+// the installed revision has like this one: see [Plan.Installed]. Objects that the revision dropped are deleted last,
+// except those that block others. Callers whose servers may not be ready yet are left to [Executor.Register].
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
+	e.plan = plan
 	for _, wave := range wavesOf(plan.Steps) {
 		failures := e.awaitKinds(ctx, wave)
 		if len(failures) == 0 {
@@ -91,6 +95,7 @@ func (e *Executor) prune(ctx context.Context, plan *Plan) error {
 	var kept, registrations, others []*Step
 	for i := range plan.prune {
 		switch s := &plan.prune[i]; {
+		case s.removed:
 		case s.isKept():
 			kept = append(kept, s)
 		case s.Key.GroupKind == object.APIServiceKind:
@@ -201,6 +206,9 @@ func (e *Executor) writeBeforeSwitch(ctx context.Context, s *Step) error {
 
 func (e *Executor) writeNow(ctx context.Context, s *Step) error {
 	live, err := e.writer.write(ctx, s)
+	if err != nil {
+		live, err = e.writeUnblocked(ctx, s, err)
+	}
 	if err != nil {
 		e.fail(err)
 		return err

@@ -30,14 +30,20 @@ func (p *Planner) Foresee(ctx context.Context, plan *Plan) []object.Trial {
 	for _, s := range steps {
 		trials[s.Key] = &object.Trial{Key: s.Key, Change: object.Unchanged}
 	}
-	failures := eachStep(ctx, steps, func(ctx context.Context, s *Step) error {
-		if dropped[s.Key] {
-			return p.foreseeRemoval(ctx, s, trials[s.Key])
-		}
-		return p.foresee(ctx, plan, s, trials[s.Key])
+	wanted := len(plan.Steps)
+	failures := eachStep(ctx, steps[wanted:], func(ctx context.Context, s *Step) error {
+		return p.foreseeRemoval(ctx, s, trials[s.Key])
 	}, "trying")
-	for _, failure := range failures {
+	failures = append(failures, eachStep(ctx, steps[:wanted], func(ctx context.Context, s *Step) error {
+		return p.foresee(ctx, plan, s, trials[s.Key])
+	}, "trying")...)
+	for _, failure := range p.unblock(ctx, plan, failures) {
 		trials[failure.Object].Err = failure.Refusal()
+	}
+	for i := range plan.Steps {
+		if s := &plan.Steps[i]; len(s.blockers) > 0 {
+			trials[s.Key].Untried = object.UntriedOwn
+		}
 	}
 	var found []object.Trial
 	for key, trial := range trials {

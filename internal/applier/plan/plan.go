@@ -57,6 +57,13 @@ type Step struct {
 	// deleted and created again. It is nil for most objects.
 	immutable []string
 
+	// blockers are dropped objects that are deleted before this one is written, because the API server would
+	// refuse it. It is nil for most objects.
+	blockers []object.Key
+
+	// removed is set for a dropped object that was deleted before another one was written.
+	removed bool
+
 	// legacy is the name of the Certificate of an earlier revision for which cert-manager
 	// has made this Secret. It is empty for all other objects.
 	legacy string

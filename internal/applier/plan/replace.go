@@ -113,13 +113,16 @@ func withoutAddresses(service *unstructured.Unstructured) {
 	}
 }
 
-// Replacements say which objects a plan deletes and creates again, as far as that was
-// found out.
+// Replacements say which objects a plan deletes and creates again, and which it deletes before others are written, as
+// far as that was found out.
 func (p *Plan) Replacements() []string {
 	var notes []string
 	for i := range p.Steps {
 		if s := &p.Steps[i]; len(s.immutable) > 0 {
 			notes = append(notes, fmt.Sprintf("%s is deleted and created again, as %s cannot be changed", s.Key, strings.Join(s.immutable, ", ")))
+		}
+		for _, other := range p.Steps[i].blockers {
+			notes = append(notes, fmt.Sprintf("%s is deleted before %s is written, as it blocks that", other, p.Steps[i].Key))
 		}
 	}
 	return notes
