@@ -217,15 +217,19 @@ func (a *Applier) contentOf(ctx context.Context, owner object.Owner, history *re
 	for _, obj := range desired.Objects {
 		owned = append(owned, owner.Own(obj))
 	}
-	before, err = a.histories.Inherited(ctx, a.config.Mapper, owner)
-	if err != nil {
+	var left release.Leftovers
+	if left.Content, err = a.histories.Inherited(ctx, a.config.Mapper, owner); err != nil {
 		return nil, nil, err
 	}
 	own, err := history.Objects(ctx, release.NamedAs(owned))
 	if err != nil {
 		return nil, nil, err
 	}
-	before = append(before, own...)
+	left.Content = append(left.Content, own...)
+	if left.Hooks, err = history.HooksLeft(ctx); err != nil {
+		return nil, nil, err
+	}
+	before = left.Before(owner, owned, desired.Hooks)
 	wanted := map[string]bool{}
 	for _, obj := range owned {
 		wanted[obj.GetNamespace()] = true

@@ -22,10 +22,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// annotationRun is on an object of a hook, and says for what it was created: one that an earlier
-// operation has left tells nothing of this one.
-const annotationRun = "olm.operatorframework.io/hook-run"
-
 func (a *Applier) newHookRun(owner object.Owner, history *release.History, hooks *release.Hooks, deadline time.Duration) (*hookRun, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
 	return &hookRun{applier: a, owner: owner, client: client, history: history, hooks: hooks, deadline: deadline}, err
@@ -81,7 +77,7 @@ func (r *hookRun) mark(found hookObject) string {
 // isMade says that an object was created for this run. Annotations and owners anybody can write who may
 // create it, but not one that is marked.
 func (r *hookRun) isMade(found hookObject, live *unstructured.Unstructured) bool {
-	return r.owner.Controls(live) && live.GetAnnotations()[annotationRun] == r.mark(found)
+	return r.owner.Controls(live) && live.GetAnnotations()[hook.AnnotationRun] == r.mark(found)
 }
 
 // isOfThisRun says that an object was created for this run, and is to stay.
@@ -89,22 +85,16 @@ func (r *hookRun) isOfThisRun(found hookObject, live *unstructured.Unstructured)
 	return r.isMade(found, live) && live.GetDeletionTimestamp() == nil
 }
 
-// inTheWay says why an object that is there cannot make room for the hook, however often that is
-// tried; empty if it can, or if it is the one of this run.
-func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstructured.Unstructured) (string, error) {
+// inTheWay returns why an object that is there blocks the hook; empty if it does not, or if it is the one of this run.
+func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstructured.Unstructured) (hook.Obstacle, error) {
 	if live == nil || live.GetDeletionTimestamp() != nil || r.isOfThisRun(found, live) {
 		return "", nil
 	}
 	isContent, err := r.isContent(ctx, found)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case isContent, live.GetAnnotations()[annotationRun] == "":
-		return "an object of what is installed has its name, which would be written over: one of the two has to get another name", nil
-	case !found.HasPolicy(hook.BeforeCreation):
-		return "an object of an earlier run is there, and its delete policy does not say before-hook-creation: delete it", nil
 	}
-	return "", nil
+	return found.ObstacleIn(live, isContent), nil
 }
 
 // isContent says that the object of a hook is one of what is installed. Its annotations do not tell: it may
@@ -121,7 +111,7 @@ func (r *hookRun) isContent(ctx context.Context, found hookObject) (bool, error)
 // step goes on with the next hook. It is nil when that has succeeded.
 func (r *hookRun) step(ctx context.Context) error {
 	found, live, err := r.next(ctx)
-	var inTheWay string
+	var inTheWay hook.Obstacle
 	if err == nil {
 		inTheWay, err = r.inTheWay(ctx, found, live)
 	}
@@ -129,7 +119,7 @@ func (r *hookRun) step(ctx context.Context) error {
 	case err != nil:
 		return err
 	case inTheWay != "":
-		return r.block(ctx, found, inTheWay)
+		return r.block(ctx, found, string(inTheWay), inTheWay == hook.IsContent)
 	case r.hooks.Progress.FailedAt != nil:
 		return r.again(ctx, found, live)
 	case live == nil && r.hooks.Progress.Begun > maxBegun:
@@ -307,7 +297,7 @@ func (r *hookRun) create(ctx context.Context, found hookObject) (*unstructured.U
 	made := r.owner.OwnHook(hook.Bounded(found.item.Object, r.deadline))
 	r.owner.Stamp(made)
 	annotations := made.GetAnnotations()
-	annotations[annotationRun] = r.mark(found)
+	annotations[hook.AnnotationRun] = r.mark(found)
 	made.SetAnnotations(annotations)
 	live, err := found.access.Create(ctx, made, metav1.CreateOptions{FieldManager: object.FieldManager})
 	if err != nil {
@@ -326,7 +316,7 @@ func (r *hookRun) cannotGo(live *unstructured.Unstructured) bool {
 // remove deletes an object of an earlier run, with its pods, and waits until it is gone.
 func (r *hookRun) remove(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
 	if r.cannotGo(live) {
-		return r.block(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)))
+		return r.block(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)), false)
 	}
 	if live.GetDeletionTimestamp() == nil {
 		if err := r.delete(ctx, found, live); err != nil {
@@ -355,9 +345,9 @@ func (r *hookRun) delete(ctx context.Context, found hookObject, live *unstructur
 const maxHookWhy = 600
 
 // block is for a hook in whose place another object is.
-func (r *hookRun) block(ctx context.Context, found hookObject, why string) error {
+func (r *hookRun) block(ctx context.Context, found hookObject, why string, isContent bool) error {
 	failed := r.hooks.Progress.Failed(r.applier.config.Now(), excerpt.Line(why, maxHookWhy))
-	failed.Blocked = true
+	failed.Blocked, failed.ByContent = true, isContent
 	return r.failWith(ctx, found, failed)
 }
 

@@ -153,6 +153,13 @@ func (h Hook) HasPolicy(policy Policy) bool { return slices.Contains(h.Policies,
 // IsTest says that a hook runs for nothing but tests, which somebody runs who wants to.
 func (h Hook) IsTest() bool { return len(h.Events) == 1 && h.Events[0] == Test }
 
+// IsForInstallation reports whether a hook runs when its extension is installed, and at nothing else.
+func (h Hook) IsForInstallation() bool {
+	return h.runsByItself() && !slices.ContainsFunc(h.Events, func(event Event) bool {
+		return event != PreInstall && event != PostInstall && event != Test
+	})
+}
+
 // IsForDeletion says that a hook runs when its extension is deleted, and by itself at nothing else.
 func (h Hook) IsForDeletion() bool {
 	return h.runsByItself() && !slices.ContainsFunc(h.Events, func(event Event) bool {

@@ -52,6 +52,9 @@ type Progress struct {
 	Gone     bool       `json:"gone,omitempty"`
 	Blocked  bool       `json:"blocked,omitempty"`
 
+	// ByContent says that the other object is one of the installed version, which must not be deleted for the hook.
+	ByContent bool `json:"byContent,omitempty"`
+
 	// GivenUp says that those that are left are not run, as something else is wanted by now.
 	GivenUp bool `json:"givenUp,omitempty"`
 }
@@ -127,6 +130,9 @@ func (p Progress) RetryIn(now time.Time) time.Duration {
 // see only where the object is that has run, and only that can be deleted to have it run sooner.
 func (p Progress) Remedy(failed Hook) string {
 	const again = "it is run again every ten minutes"
+	if p.ByContent {
+		return "do not delete it, as the installed version uses it; choose a version in which one of the two has another name; " + again
+	}
 	rests := p.Gone || failed.HasPolicy(Failed)
 	switch {
 	case p.Gone:

@@ -71,6 +71,7 @@ type Plan struct {
 	HooksBefore []hook.Hook
 	helmCRDs    []string
 	ran         object.Ran
+	contentNow  []*unstructured.Unstructured // of Before, without hooks
 
 	// UnknownBefore says why these are not known, or only guessed; empty if they are known.
 	UnknownBefore string
@@ -133,15 +134,18 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		plan.Before, err = request.Before(ctx, rendering)
 		return plan, err
 	}
+	var hooksLeft []*unstructured.Unstructured
 	if plan.UnknownBefore = found.unread; found.unread == "" {
-		c.addBefore(ctx, &plan, request.Bundles, rendering)
+		hooksLeft = c.addBefore(ctx, &plan, request.Bundles, rendering)
 	}
 	c.addStanding(ctx, &plan)
+	plan.contentNow = plan.Before
+	plan.Before = release.Leftovers{Content: plan.Before, Hooks: hooksLeft}.Before(plan.Owner, plan.Objects, plan.Hooks)
 	return plan, nil
 }
 
 // addBefore adds the objects that may be on the cluster: of the extension, and of the one that it adopts.
-func (c *Cluster) addBefore(ctx context.Context, plan *Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) {
+func (c *Cluster) addBefore(ctx context.Context, plan *Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) (hooksLeft []*unstructured.Unstructured) {
 	before, unknown := c.installed(ctx, *plan, bundles, rendering)
 	plan.HooksBefore, plan.UnknownBefore = hook.WithoutTests(before.Hooks), unknown
 	plan.helmCRDs, plan.ran = before.HelmCRDs, before.Ran
@@ -150,6 +154,7 @@ func (c *Cluster) addBefore(ctx context.Context, plan *Plan, bundles bundlesourc
 		plan.Unknown = append(plan.Unknown, fmt.Sprintf("which objects ClusterExtension %q has left: %v", plan.Owner.Adopts, err))
 	}
 	plan.Before = append(inherited, before.Objects...)
+	return before.HooksLeft
 }
 
 // prepare has the reconciler take what a request has.

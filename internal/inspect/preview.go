@@ -62,6 +62,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 	if err := c.addDefinitions(ctx, plan, planned, &facts); err != nil {
 		return facts, err
 	}
+	addHookObstacles(ctx, api, plan, &facts)
 	addAccount(ctx, api, &facts)
 	c.addRights(ctx, plan, &facts)
 	return facts, ctx.Err()

@@ -78,6 +78,7 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 	}
 	if err == nil {
 		found = look.recorded(ctx, mapper, recorded)
+		found = append(found, look.hooks(ctx, mapper, recorded)...)
 	} else {
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects are missing, which the release records say: %v", err))
 		found = look.marked(ctx, c)
@@ -107,6 +108,31 @@ func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, record
 		})
 	}
 	_ = group.Wait() // what cannot be read is said to be unknown
+	return found
+}
+
+// hooks looks at what hooks have left. Most of it is deleted when the hook has ended, so what does not exist is not
+// missing.
+func (s *searching) hooks(ctx context.Context, mapper meta.RESTMapper, recorded release.RecordedContent) []overview.Found {
+	content, err := object.Known(mapper, s.owner, recorded.Objects)
+	if err != nil {
+		return nil // said of the objects
+	}
+	left, err := object.Known(mapper, s.owner, recorded.HooksLeft)
+	if err != nil {
+		s.unknown = append(s.unknown, fmt.Sprintf("what hooks have left: %v", err))
+		return nil
+	}
+	var found []overview.Found
+	for key, item := range left {
+		if _, isContent := content[key]; isContent {
+			continue
+		}
+		one := s.look(ctx, key, item.Mapping.Resource, item.Object)
+		if one.IsOfHook = true; one.Err != nil || one.Live != nil && !one.Foreign {
+			found = append(found, one)
+		}
+	}
 	return found
 }
 

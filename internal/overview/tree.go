@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,9 @@ type Found struct {
 
 	// Ran says that it is a Job that was created. It is done if it is not there.
 	Ran bool
+
+	// IsOfHook says that a hook of a chart has left it.
+	IsOfHook bool
 
 	// Foreign says that the extension is no owner of it.
 	Foreign bool
@@ -120,6 +124,9 @@ func objectOf(found Found, now time.Time) Object {
 		started, _ := health.Starting([]health.Workload{workload}, now)
 		workload = started[0]
 		shown.Health, message = healthOfWorkload(workload, known, found.Live), workload.Reason
+	}
+	if found.IsOfHook {
+		message = strings.TrimSuffix("of a hook; "+message, "; ")
 	}
 	shown.Message = excerpt.Line(message, maxMessageBytes)
 	return shown

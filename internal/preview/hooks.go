@@ -8,19 +8,19 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
-// hookRun is a hook at one of its events.
-type hookRun struct {
-	event hook.Event
-	hook  hook.Hook
+// HookRun is a hook at one of its events.
+type HookRun struct {
+	Event hook.Event
+	Hook  hook.Hook
 }
 
-func (r hookRun) key() object.Key { return object.KeyOf(r.hook.Object) }
+func (r HookRun) key() object.Key { return object.KeyOf(r.Hook.Object) }
 
-func (r hookRun) String() string { return fmt.Sprintf("%s: %s", r.event, r.key()) }
+func (r HookRun) String() string { return fmt.Sprintf("%s: %s", r.Event, r.key()) }
 
-// hooksOf are the hooks that run, in their order: those of the operation, without the ones that
+// DueHooks are the hooks that run, in their order: those of the operation, without the ones that
 // have succeeded in it.
-func hooksOf(facts Facts) []hookRun {
+func DueHooks(facts Facts) []HookRun {
 	progress := facts.Progress
 	switch {
 	case progress != nil:
@@ -40,16 +40,16 @@ func hooksOf(facts Facts) []hookRun {
 	return append(due, runsAt(after.Event(), facts.Hooks)...)
 }
 
-func runsAt(event hook.Event, hooks []hook.Hook) []hookRun {
-	var runs []hookRun
+func runsAt(event hook.Event, hooks []hook.Hook) []HookRun {
+	var runs []HookRun
 	for _, one := range hook.At(event, hooks) {
-		runs = append(runs, hookRun{event: event, hook: one})
+		runs = append(runs, HookRun{Event: event, Hook: one})
 	}
 	return runs
 }
 
 // dueHook is the one that runs or has failed, of an operation that was begun; nil for none.
-func dueHook(facts Facts) *hookRun {
+func dueHook(facts Facts) *HookRun {
 	if facts.Progress == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func waitsOf(facts Facts) string {
 		waits = append(waits, facts.Waits)
 	}
 	if due := dueHook(facts); due != nil && facts.Progress.FailedAt == nil {
-		waits = append(waits, fmt.Sprintf("the %s hook %s, which is under way", due.event, due.key()))
+		waits = append(waits, fmt.Sprintf("the %s hook %s, which is under way", due.Event, due.key()))
 	}
 	return strings.Join(waits, "; ")
 }

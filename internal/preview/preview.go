@@ -239,7 +239,7 @@ func assemble(facts Facts, diff func(trial *object.Trial, room int) string) Prev
 		Objects:       []Object{},
 		Missing:       lines(facts.Missing, permission.Rule.Text),
 		Gains:         lines(facts.Gains, permission.Gain.String),
-		Hooks:         lines(textsOf(hooksOf(facts), hookRun.String), asIs),
+		Hooks:         lines(textsOf(DueHooks(facts), HookRun.String), asIs),
 		Notes:         lines(facts.Verdict.Notes(), findingText),
 		Waits:         excerpt.Line(waitsOf(facts), maxLineBytes),
 		WithoutServer: withoutServer(facts.Trials),
@@ -296,7 +296,7 @@ func (p *Preview) obstacles(facts Facts) []string {
 		found = append(found, fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", facts.Owner.ServiceAccount, facts.Owner.Namespace))
 	}
 	if due := dueHook(facts); due != nil && facts.Progress.FailedAt != nil {
-		found = append(found, fmt.Sprintf("the %s hook %s has failed: %s; %s", due.event, due.key(), facts.Progress.Why, facts.Progress.Remedy(due.hook)))
+		found = append(found, fmt.Sprintf("the %s hook %s has failed: %s; %s", due.Event, due.key(), facts.Progress.Why, facts.Progress.Remedy(due.Hook)))
 	}
 	if n := len(facts.Missing); n > 0 {
 		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s%s` prints what it takes",

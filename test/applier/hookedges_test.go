@@ -87,7 +87,7 @@ func TestHookThatWasContent(t *testing.T) {
 	for range 2 {
 		_, err := f.applier.Apply(t.Context(), f.owner, f.wantingHooks("1.1.0", hooks, configMap("b", "2")))
 		failed, hasFailed := errors.AsType[*installation.HookFailedError](err)
-		if !hasFailed || !strings.Contains(failed.Why, "one of the two has to get another name") {
+		if !hasFailed || !strings.Contains(failed.Why, "an object of the installed version has its name") {
 			t.Fatalf("err = %v", err)
 		}
 	}

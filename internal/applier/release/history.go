@@ -36,6 +36,9 @@ type entry struct {
 	// read.
 	residue []byte
 
+	// hooks are the names of its hooks, see [History.hooksIn]; nil until they were read.
+	hooks []byte
+
 	index   *corev1.Secret
 	release *release.Release
 

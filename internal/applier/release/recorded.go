@@ -43,14 +43,21 @@ func Recorded(ctx context.Context, config *rest.Config, through *http.Client, sy
 	if err != nil {
 		return RecordedContent{}, err
 	}
+	left, err := history.HooksLeft(ctx)
+	if err != nil {
+		return RecordedContent{}, err
+	}
 	hooks, err := history.InstalledHooks(ctx)
-	return RecordedContent{Objects: objects, Hooks: hooks, Ran: ran, HelmCRDs: helmCRDs, Revisions: len(history.entries) + len(history.orphaned)}, err
+	return RecordedContent{Objects: objects, Hooks: hooks, HooksLeft: left, Ran: ran, HelmCRDs: helmCRDs, Revisions: len(history.entries) + len(history.orphaned)}, err
 }
 
 // RecordedContent is the content of release records.
 type RecordedContent struct {
 	Objects []*unstructured.Unstructured
 	Hooks   []hook.Hook
+
+	// HooksLeft are the hooks that [History.HooksLeft] returns.
+	HooksLeft []*unstructured.Unstructured
 
 	// Ran are the Jobs that [History.Ran] returns.
 	Ran object.Ran

@@ -23,7 +23,8 @@ it does not belong to the extension any more; Unknown if it may not be read, or 
 
 Everything is read with your own rights. Which objects there are is in the release records, for
 which you need to read Secrets in the controller's namespace. Without that, objects are found by
-their label and their owner, of the kinds that you may list. What may not be read is said to be
+their label and their owner, of the kinds that you may list. Objects that hooks of a chart have
+left are among them. What may not be read is said to be
 not known. Of Secrets, only metadata is read.`
 
 // tree is the command line.

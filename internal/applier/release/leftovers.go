@@ -1,0 +1,120 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/hook"
+)
+
+// Leftovers are what earlier revisions may have left on the cluster.
+type Leftovers struct {
+	// Content are the objects that [History.Objects] returns.
+	Content []*unstructured.Unstructured
+
+	// Hooks are those that [History.HooksLeft] returns.
+	Hooks []*unstructured.Unstructured
+}
+
+// HooksLeft returns the names and kinds of the hooks that the installed revision, and later ones that have failed, may
+// have left on the cluster, with the labels of the owner.
+func (h *History) HooksLeft(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	installed, err := h.installedRelease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var left []*unstructured.Unstructured
+	for i := range h.entries {
+		if installed != nil && h.entries[i].revision < installed.Version {
+			continue
+		}
+		hooks, err := h.hooksIn(ctx, &h.entries[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range hooks {
+			left = append(left, h.records.owner.OwnHook(one))
+		}
+	}
+	return left, nil
+}
+
+// hooksIn returns the hooks of one revision as far as they are remembered.
+func (h *History) hooksIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
+	if e.hooks != nil {
+		return objectsOf(string(e.hooks))
+	}
+	// The last one is what Helm goes on from.
+	if isLast := e.revision == h.entries[len(h.entries)-1].revision; !isLast && e.release == nil {
+		defer func() { e.index, e.release = nil, nil }()
+	}
+	rel, err := h.read(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := hooksOf(rel)
+	if err != nil {
+		hooks = nil // nothing has run what cannot be read
+	}
+	var named []*unstructured.Unstructured
+	for _, one := range hook.WithoutTests(hooks) {
+		named = append(named, nameOf(one.Object))
+	}
+	if e.hooks, err = residueOf(named); err != nil {
+		return nil, err
+	}
+	return named, nil
+}
+
+// nameOf returns an object without its content: the permissions of a hook are not those of the content.
+func nameOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	named := &unstructured.Unstructured{Object: map[string]any{}}
+	named.SetGroupVersionKind(obj.GroupVersionKind())
+	named.SetNamespace(obj.GetNamespace())
+	named.SetName(obj.GetName())
+	return named
+}
+
+// Before returns what may be on the cluster and is dropped by a revision if that does not have it as content. It
+// contains the hooks that the revision drops, except volumes, whose data nothing restores. It does not contain content
+// that the revision has as a hook which does not run at an upgrade: nothing would create it again.
+func (l Leftovers) Before(owner object.Owner, content []*unstructured.Unstructured, hooks []hook.Hook) []*unstructured.Unstructured {
+	wanted, asHooks := keysIn(owner, content), keysIn(owner, hook.Objects(hooks))
+	installHooks := keysIn(owner, hook.Objects(slices.DeleteFunc(slices.Clone(hooks), func(one hook.Hook) bool { return !one.IsForInstallation() })))
+	before := slices.DeleteFunc(slices.Clone(l.Content), func(obj *unstructured.Unstructured) bool {
+		key := keyIn(owner, obj)
+		return installHooks[key] && !wanted[key]
+	})
+	known := keysIn(owner, l.Content)
+	for _, obj := range l.Hooks {
+		key := keyIn(owner, obj)
+		if wanted[key] || asHooks[key] || known[key] || key.GroupKind == (schema.GroupKind{Kind: "PersistentVolumeClaim"}) {
+			continue
+		}
+		known[key] = true
+		before = append(before, obj)
+	}
+	return before
+}
+
+// keysIn returns the keys of objects as [keyIn] does.
+func keysIn(owner object.Owner, objects []*unstructured.Unstructured) map[object.Key]bool {
+	keys := make(map[object.Key]bool, len(objects))
+	for _, obj := range objects {
+		keys[keyIn(owner, obj)] = true
+	}
+	return keys
+}
+
+// keyIn returns the key of an object in the namespace of the extension if it names none, also for kinds without
+// namespaces. So it is only compared with others of these.
+func keyIn(owner object.Owner, obj *unstructured.Unstructured) object.Key {
+	key := object.KeyOf(obj)
+	key.Namespace = cmp.Or(key.Namespace, owner.Namespace)
+	return key
+}

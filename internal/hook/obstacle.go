@@ -1,0 +1,34 @@
+package hook
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// AnnotationRun is on an object of a hook. Its value identifies the run for which the object was created: an object of
+// an earlier operation tells nothing of a later one.
+const AnnotationRun = "olm.operatorframework.io/hook-run"
+
+// Obstacle is why an object blocks a hook of its name, however often that is tried.
+type Obstacle string
+
+// The obstacles; none is empty.
+const (
+	// IsContent: the repair of the installed version would overwrite the object of the hook.
+	IsContent Obstacle = "an object of the installed version has its name, and the hook would overwrite it"
+
+	// IsOfEarlierRun: the policies of the hook do not delete what an earlier run has left.
+	IsOfEarlierRun Obstacle = "an object of an earlier run is there, and its delete policy does not say before-hook-creation: delete it"
+)
+
+// ObstacleIn returns why an object of the extension that exists, and that is not of the same run, blocks the hook. It
+// is empty if the object is deleted for the hook. isContent is true if the installed version has the object, of which
+// annotations do not tell: the object may have been a hook of an earlier version.
+func (h Hook) ObstacleIn(live metav1.Object, isContent bool) Obstacle {
+	switch {
+	case live.GetDeletionTimestamp() != nil:
+		return ""
+	case isContent, live.GetAnnotations()[AnnotationRun] == "":
+		return IsContent
+	case !h.HasPolicy(BeforeCreation):
+		return IsOfEarlierRun
+	}
+	return ""
+}
