@@ -82,13 +82,16 @@ func nameOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
 
 // Before returns what may be on the cluster and is dropped by a revision if that does not have it as content. It
 // contains the hooks that the revision drops, except volumes, whose data nothing restores. It does not contain content
-// that the revision has as a hook which does not run at an upgrade: nothing would create it again.
+// that the revision has as a hook which runs before an upgrade, or at none: what is deleted after that, nothing would
+// create again.
 func (l Leftovers) Before(owner object.Owner, content []*unstructured.Unstructured, hooks []hook.Hook) []*unstructured.Unstructured {
 	wanted, asHooks := keysIn(owner, content), keysIn(owner, hook.Objects(hooks))
-	installHooks := keysIn(owner, hook.Objects(slices.DeleteFunc(slices.Clone(hooks), func(one hook.Hook) bool { return !one.IsForInstallation() })))
+	early := keysIn(owner, hook.Objects(slices.DeleteFunc(slices.Clone(hooks), func(one hook.Hook) bool {
+		return !one.Runs(hook.PreUpgrade) && !one.IsForInstallation()
+	})))
 	before := slices.DeleteFunc(slices.Clone(l.Content), func(obj *unstructured.Unstructured) bool {
 		key := keyIn(owner, obj)
-		return installHooks[key] && !wanted[key]
+		return early[key] && !wanted[key]
 	})
 	known := keysIn(owner, l.Content)
 	for _, obj := range l.Hooks {

@@ -70,8 +70,9 @@ func TestLeftovers(t *testing.T) {
 	}{
 		"F26: content":                               {left: Leftovers{Content: config("a")}, want: []string{"ns/a"}},
 		"F26: content that stays":                    {left: Leftovers{Content: config("a")}, content: config("a"), want: []string{"ns/a"}},
-		"F26: content that becomes a hook":           {left: Leftovers{Content: config("a")}, hooks: hookAt("pre-install,pre-upgrade"), want: []string{"ns/a"}},
+		"F26: content that becomes a hook":           {left: Leftovers{Content: config("a")}, hooks: hookAt("pre-install,pre-upgrade")},
 		"F26: content that no upgrade runs":          {left: Leftovers{Content: config("a")}, hooks: hookAt("pre-install")},
+		"F26: content that comes after an upgrade":   {left: Leftovers{Content: config("a")}, hooks: hookAt("post-upgrade"), want: []string{"ns/a"}},
 		"F26: content that a deletion runs":          {left: Leftovers{Content: config("a")}, hooks: hookAt("pre-install,pre-delete"), want: []string{"ns/a"}},
 		"F26: content that is one of tests":          {left: Leftovers{Content: config("a")}, hooks: hookAt("test"), want: []string{"ns/a"}},
 		"F26: a hook":                                {left: Leftovers{Hooks: config("a")}, want: []string{"ns/a"}},
