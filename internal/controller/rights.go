@@ -33,10 +33,10 @@ func lacksRights(err error) bool {
 	return false
 }
 
-// isByPolicy says that a quota, a policy, a webhook or the end of a namespace forbids
+// isByPolicy reports whether a quota, a policy, a security level, a webhook or the end of a namespace forbids
 // something, which no grant changes.
 func isByPolicy(message string) bool {
-	return slices.ContainsFunc([]string{exceededQuota, "denied request: ", "denied the request", isTerminating}, func(words string) bool {
+	return slices.ContainsFunc([]string{exceededQuota, "denied request: ", "denied the request", "violates PodSecurity", isTerminating}, func(words string) bool {
 		return strings.Contains(message, words)
 	})
 }

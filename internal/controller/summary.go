@@ -476,20 +476,13 @@ func nextOf(outcome Outcome) string {
 		return "" // says it
 	}
 	if collision, ok := errors.AsType[*object.CollisionError](outcome.Err); ok {
-		if collision.Kept {
-			return "if nothing needs it, delete it, or " + nextContent(outcome)
-		}
-		return nextContent(outcome)
+		return nextCollision(outcome, collision)
 	}
 	var refused *object.RefusedError
 	message, details := refusal.Status().Message, refusal.Status().Details
 	switch err := outcome.Err; {
 	case strings.Contains(message, "admission webhook"):
 		return "the webhook, or who runs it, has to let the object pass"
-	case strings.Contains(message, exceededQuota):
-		return nextQuota
-	case strings.Contains(message, uncountedQuota):
-		return nextRetry
 	case strings.Contains(message, "attempting to grant RBAC permissions not currently held"):
 		return fmt.Sprintf("the ServiceAccount needs what it is to grant; %s prints it", rights(outcome.Owner))
 	case strings.Contains(message, isTerminating):
@@ -499,7 +492,7 @@ func nextOf(outcome Outcome) string {
 	case isLackOfRights(refusal):
 		return fmt.Sprintf("%s prints the rights that the ServiceAccount needs", rights(outcome.Owner))
 	case apierrors.IsForbidden(err):
-		return "no permission is missing: an admission rule of the cluster refuses the object; change the rule, or " + nextContent(outcome)
+		return nextAdmission(outcome, message)
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
 		return fmt.Sprintf("create namespace %q", details.Name)
 	case errors.As(err, &refused):
@@ -518,4 +511,23 @@ func nextOf(outcome Outcome) string {
 func isLackOfRights(refusal apierrors.APIStatus) bool {
 	err, ok := refusal.(error)
 	return ok && object.IsLackOfRights(err)
+}
+
+// nextAdmission is what to do if admission refuses an object, and no webhook does.
+func nextAdmission(outcome Outcome, message string) string {
+	switch {
+	case strings.Contains(message, exceededQuota):
+		return nextQuota
+	case strings.Contains(message, uncountedQuota):
+		return nextRetry
+	}
+	return "no permission is missing: an admission rule of the cluster refuses the object; change the rule, or " + nextContent(outcome)
+}
+
+// nextCollision is what to do if an object of the extension blocks another one.
+func nextCollision(outcome Outcome, collision *object.CollisionError) string {
+	if collision.Kept {
+		return "if nothing needs it, delete it, or " + nextContent(outcome)
+	}
+	return nextContent(outcome)
 }

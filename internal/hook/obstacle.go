@@ -2,8 +2,8 @@ package hook
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AnnotationRun is on an object of a hook. Its value identifies the run for which the object was created: an object of
-// an earlier operation tells nothing of a later one.
+// AnnotationRun is on an object of a hook. Its value identifies the run for which the object was created, so that an
+// object of an earlier operation does not count for a later one.
 const AnnotationRun = "olm.operatorframework.io/hook-run"
 
 // Obstacle is why an object blocks a hook of its name, however often that is tried.
@@ -19,8 +19,8 @@ const (
 )
 
 // ObstacleIn returns why an object of the extension that exists, and that is not of the same run, blocks the hook. It
-// is empty if the object is deleted for the hook. isContent is true if the installed version has the object, of which
-// annotations do not tell: the object may have been a hook of an earlier version.
+// is empty if the object is deleted for the hook. isContent is true if the installed version has the object. The
+// annotations do not show this, because the object may have been a hook of an earlier version.
 func (h Hook) ObstacleIn(live metav1.Object, isContent bool) Obstacle {
 	switch {
 	case live.GetDeletionTimestamp() != nil:

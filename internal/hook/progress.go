@@ -52,7 +52,7 @@ type Progress struct {
 	Gone     bool       `json:"gone,omitempty"`
 	Blocked  bool       `json:"blocked,omitempty"`
 
-	// ByContent says that the other object is one of the installed version, which must not be deleted for the hook.
+	// ByContent is true if the installed version uses the other object, so that it must not be deleted for the hook.
 	ByContent bool `json:"byContent,omitempty"`
 
 	// GivenUp says that those that are left are not run, as something else is wanted by now.

@@ -134,27 +134,30 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		plan.Before, err = request.Before(ctx, rendering)
 		return plan, err
 	}
-	var hooksLeft []*unstructured.Unstructured
+	var before release.RecordedContent
 	if plan.UnknownBefore = found.unread; found.unread == "" {
-		hooksLeft = c.addBefore(ctx, &plan, request.Bundles, rendering)
+		before, plan.UnknownBefore = c.installed(ctx, plan, request.Bundles, rendering)
+		before.Objects = append(c.inherited(ctx, &plan), before.Objects...)
 	}
 	c.addStanding(ctx, &plan)
-	plan.contentNow = plan.Before
-	plan.Before = release.Leftovers{Content: plan.Before, Hooks: hooksLeft}.Before(plan.Owner, plan.Objects, plan.Hooks)
+	plan.addBefore(before)
 	return plan, nil
 }
 
-// addBefore adds the objects that may be on the cluster: of the extension, and of the one that it adopts.
-func (c *Cluster) addBefore(ctx context.Context, plan *Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) (hooksLeft []*unstructured.Unstructured) {
-	before, unknown := c.installed(ctx, *plan, bundles, rendering)
-	plan.HooksBefore, plan.UnknownBefore = hook.WithoutTests(before.Hooks), unknown
-	plan.helmCRDs, plan.ran = before.HelmCRDs, before.Ran
-	inherited, err := release.Inherited(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.mapper, plan.Owner)
+// inherited returns what the extension that this one adopts has left.
+func (c *Cluster) inherited(ctx context.Context, plan *Plan) []*unstructured.Unstructured {
+	found, err := release.Inherited(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.mapper, plan.Owner)
 	if err != nil {
 		plan.Unknown = append(plan.Unknown, fmt.Sprintf("which objects ClusterExtension %q has left: %v", plan.Owner.Adopts, err))
 	}
-	plan.Before = append(inherited, before.Objects...)
-	return before.HooksLeft
+	return found
+}
+
+// addBefore adds what may be on the cluster, when it is known what there is to be.
+func (p *Plan) addBefore(before release.RecordedContent) {
+	p.HooksBefore, p.contentNow = hook.WithoutTests(before.Hooks), before.Objects
+	p.helmCRDs, p.ran = before.HelmCRDs, before.Ran
+	p.Before = release.Leftovers{Content: before.Objects, Hooks: before.HooksLeft}.Before(p.Owner, p.Objects, p.Hooks)
 }
 
 // prepare has the reconciler take what a request has.

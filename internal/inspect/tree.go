@@ -111,8 +111,8 @@ func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, record
 	return found
 }
 
-// hooks looks at what hooks have left. Most of it is deleted when the hook has ended, so what does not exist is not
-// missing.
+// hooks reads the objects of hooks. Most of them are deleted when the hook has ended, so they are not missing if they do
+// not exist.
 func (s *searching) hooks(ctx context.Context, mapper meta.RESTMapper, recorded release.RecordedContent) []overview.Found {
 	content, err := object.Known(mapper, s.owner, recorded.Objects)
 	if err != nil {

@@ -53,10 +53,10 @@ type Found struct {
 	Live *unstructured.Unstructured
 	Err  error
 
-	// Ran says that it is a Job that was created. It is done if it is not there.
+	// Ran is true for a Job that was created. It is done if it does not exist.
 	Ran bool
 
-	// IsOfHook says that a hook of a chart has left it.
+	// IsOfHook is true if a hook of a chart created the object.
 	IsOfHook bool
 
 	// Foreign says that the extension is no owner of it.

@@ -18,8 +18,8 @@ func (r HookRun) key() object.Key { return object.KeyOf(r.Hook.Object) }
 
 func (r HookRun) String() string { return fmt.Sprintf("%s: %s", r.Event, r.key()) }
 
-// DueHooks are the hooks that run, in their order: those of the operation, without the ones that
-// have succeeded in it.
+// DueHooks returns the hooks that run, in their order: the hooks of the operation, except hooks that have already
+// succeeded in it.
 func DueHooks(facts Facts) []HookRun {
 	progress := facts.Progress
 	switch {

@@ -42,7 +42,7 @@ func TestRan(t *testing.T) {
 			}
 		})
 	}
-	if (Ran)(nil).Has(KeyOf(noted), noted) {
+	if Ran(nil).Has(KeyOf(noted), noted) {
 		t.Error("a Job ran of which nothing is known")
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxObjectBytes is the largest request that an API server reads. It cannot be configured. What etcd
-	// stores is less by default and can be configured, so only the write tells.
+	// maxObjectBytes is the largest request that an API server reads. It cannot be configured. The limit of
+	// etcd is lower by default and can be configured, so only the write shows it.
 	maxObjectBytes = 3 << 20
 
 	// maxCustomBytes is the largest request that an API server sends to etcd. Custom resources are stored as
@@ -29,7 +29,7 @@ type TooLargeError struct {
 	Bytes  int
 	Limit  int
 
-	// isData is true if the sizes are those of the data of the object.
+	// isData is true if the sizes count only the data of the object.
 	isData bool
 }
 
@@ -44,9 +44,9 @@ func (e *TooLargeError) Error() string {
 // TooLarge returns true.
 func (e *TooLargeError) TooLarge() bool { return true }
 
-// CheckSizes returns [*TooLargeError] for the first object that is too large for every API server. A dry run
-// does not tell: the controller makes none for changes to ConfigMaps and Secrets, nor for objects of kinds
-// that the same revision brings.
+// CheckSizes returns [*TooLargeError] for the first object that is too large for every API server. The
+// controller makes no dry run for changes to ConfigMaps and Secrets, nor for objects of kinds that the same revision
+// defines.
 func CheckSizes(objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if size := dataBytes(object); size > maxDataBytes {
@@ -73,7 +73,7 @@ type dataField struct {
 	isEncoded bool // in base64
 }
 
-// dataFields are those of the kinds whose data is bounded. For the same key, the last one counts.
+// dataFields contains the fields with data by kind, for kinds with bounded data. For the same key, the last field counts.
 var dataFields = map[schema.GroupKind][]dataField{
 	{Kind: "ConfigMap"}: {{name: "data"}, {name: "binaryData", isEncoded: true}},
 	SecretKind:          {{name: "data", isEncoded: true}, {name: "stringData"}},

@@ -20,7 +20,7 @@ import (
 )
 
 // How long a write is repeated after the objects were deleted that blocked it, and how often. Admission plugins
-// know of a deletion a little later, and the quota controller after some seconds.
+// see a deletion a little later, and the quota controller after some seconds.
 const (
 	unblockTimeout  = 15 * time.Second
 	unblockInterval = 200 * time.Millisecond
@@ -38,8 +38,8 @@ var collisions = regexp.MustCompile(`already marked as default|already allocated
 // mayCollide reports whether the API server may have refused an object because of another one.
 func mayCollide(refusal error) bool { return refusal != nil && collisions.MatchString(refusal.Error()) }
 
-// inTheWay returns the dropped objects because of which the API server refused to write an object: those that are
-// deleted, and those that are kept.
+// inTheWay returns the dropped objects that made the API server refuse to write an object. The upgrade deletes the
+// first list, and keeps the second.
 func (p *Plan) inTheWay(s *Step, refusal error) (dropped, kept []*Step) {
 	if p == nil || !mayCollide(refusal) {
 		return nil, nil
@@ -74,10 +74,10 @@ func excludes(s, other *Step, refusal string) bool {
 	if other.Key.GroupKind != s.Key.GroupKind {
 		return false
 	}
-	switch {
-	case s.Key.GroupKind == priorityClassKind:
+	switch s.Key.GroupKind {
+	case priorityClassKind:
 		return strings.Contains(refusal, "PriorityClass "+other.Key.Name+" is already marked as default")
-	case s.Key.GroupKind == serviceKind:
+	case serviceKind:
 		return strings.Contains(refusal, "already allocated") && shareAddress(s.Object, other.Live)
 	}
 	// A webhook that knows both, such as one of an ingress controller, names the other one.
@@ -113,7 +113,7 @@ func judges(other *Step, refusal string) bool {
 	})
 }
 
-// policyDenial has the names of a policy and of its binding.
+// policyDenial matches the refusal by a policy, with the names of the policy and its binding.
 var policyDenial = regexp.MustCompile(`ValidatingAdmissionPolicy ['"]([^'"]+)['"] with binding ['"]([^'"]+)['"] denied request`)
 
 // shareAddress reports whether two Services have the same node port or cluster IP.
@@ -143,8 +143,8 @@ func addressesOf(service *unstructured.Unstructured) []string {
 	return addresses
 }
 
-// unblock returns the failures of dry runs without those that end when dropped objects are deleted, which the
-// execution does first. It returns [*object.CollisionError] for an object that is blocked by one that is kept.
+// unblock returns the failures of dry runs, except failures that end when the execution deletes dropped objects first.
+// The failure is [*object.CollisionError] if the other object is kept.
 func (p *Planner) unblock(ctx context.Context, plan *Plan, failures []ObjectFailure) []ObjectFailure {
 	var left []ObjectFailure
 	for _, failure := range failures {
@@ -184,8 +184,8 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	return nil
 }
 
-// writeUnblocked deletes the dropped objects because of which a write was refused, and repeats the write until the
-// API server knows of the deletion.
+// writeUnblocked deletes the dropped objects that block a write, and repeats the write until the API server has
+// noticed the deletion.
 func (e *Executor) writeUnblocked(ctx context.Context, s *Step, refusal error) (*unstructured.Unstructured, error) {
 	isUnblocked, err := e.removeFirst(ctx, s, refusal)
 	if err != nil || !isUnblocked {
@@ -197,7 +197,7 @@ func (e *Executor) writeUnblocked(ctx context.Context, s *Step, refusal error) (
 	_ = wait.PollUntilContextCancel(ctx, unblockInterval, true, func(ctx context.Context) (bool, error) {
 		made, err := e.writer.write(ctx, s)
 		if ctx.Err() != nil {
-			return false, nil // the last answer says more
+			return false, nil //nolint:nilerr // the last answer says more
 		}
 		live, refusal = made, err
 		return !mayCollide(err), nil
@@ -205,8 +205,8 @@ func (e *Executor) writeUnblocked(ctx context.Context, s *Step, refusal error) (
 	return live, refusal
 }
 
-// removeFirst deletes the dropped objects because of which a write was refused, and reports whether there are any.
-// Others that are written at the same time may be blocked by the same objects.
+// removeFirst deletes the dropped objects that block a write, and reports whether there are any. Other writes at the
+// same time may be blocked by the same objects.
 func (e *Executor) removeFirst(ctx context.Context, s *Step, refusal error) (found bool, err error) {
 	e.removing.Lock()
 	defer e.removing.Unlock()

@@ -21,7 +21,7 @@ func (e *Executor) leaveDone(s *Step) {
 }
 
 // Ran returns the Jobs of a plan that were created and that the cluster deletes after they have finished; nil if
-// the plan has no Jobs. It can be called before the execution, and after one that has failed.
+// the plan has no Jobs. It can be called before the execution, and after a failed execution.
 func (e *Executor) Ran(plan *Plan) object.Ran {
 	e.mu.Lock()
 	defer e.mu.Unlock()

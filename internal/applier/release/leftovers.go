@@ -12,17 +12,17 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
-// Leftovers are what earlier revisions may have left on the cluster.
+// Leftovers contains the objects that earlier revisions may have left on the cluster.
 type Leftovers struct {
 	// Content are the objects that [History.Objects] returns.
 	Content []*unstructured.Unstructured
 
-	// Hooks are those that [History.HooksLeft] returns.
+	// Hooks are the objects that [History.HooksLeft] returns.
 	Hooks []*unstructured.Unstructured
 }
 
-// HooksLeft returns the names and kinds of the hooks that the installed revision, and later ones that have failed, may
-// have left on the cluster, with the labels of the owner.
+// HooksLeft returns the names and kinds of the hooks that the installed revision and later, failed revisions may have
+// left on the cluster, with the labels of the owner.
 func (h *History) HooksLeft(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	installed, err := h.installedRelease(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (h *History) hooksIn(ctx context.Context, e *entry) ([]*unstructured.Unstru
 	}
 	hooks, err := hooksOf(rel)
 	if err != nil {
-		hooks = nil // nothing has run what cannot be read
+		hooks = nil // hooks that cannot be read did not run
 	}
 	var named []*unstructured.Unstructured
 	for _, one := range hook.WithoutTests(hooks) {
@@ -71,7 +71,7 @@ func (h *History) hooksIn(ctx context.Context, e *entry) ([]*unstructured.Unstru
 	return named, nil
 }
 
-// nameOf returns an object without its content: the permissions of a hook are not those of the content.
+// nameOf returns an object without its content: permissions of a hook must not count as permissions of the content.
 func nameOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	named := &unstructured.Unstructured{Object: map[string]any{}}
 	named.SetGroupVersionKind(obj.GroupVersionKind())

@@ -12,7 +12,7 @@ import (
 )
 
 // Ran returns the Jobs that were created by the newest revision or those before it, and that the cluster deletes
-// after they have finished. What the newest record does not tell, the installed one does.
+// after they have finished. If the newest record does not contain them, the installed record does.
 func (h *History) Ran(ctx context.Context) (object.Ran, error) {
 	if len(h.entries) == 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ func (h *History) Ran(ctx context.Context) (object.Ran, error) {
 	return h.ranIn(installed), nil
 }
 
-// ranIn returns those of the installed revision. Records without the label are of others or of an earlier
+// ranIn returns the Jobs of the installed revision. Records without the label are of others or of an earlier
 // version of the controller; then the Jobs count that expire by their manifests.
 func (h *History) ranIn(installed *release.Release) object.Ran {
 	if ran := recordedRan(installed); ran != nil {
