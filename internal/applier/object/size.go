@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -20,7 +19,7 @@ const (
 	maxCustomBytes = 2 << 20
 
 	// maxDataBytes is the largest data of a ConfigMap or a Secret, without the keys.
-	maxDataBytes = corev1.MaxSecretSize
+	maxDataBytes = 1 << 20
 )
 
 // TooLargeError reports an object that no API server accepts. Nothing was written.
