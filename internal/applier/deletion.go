@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -43,6 +44,9 @@ type remainingObject struct {
 	// their definition.
 	Finalizers []string
 	Held       []heldObject
+
+	// Waits is why its deletion fails, in the words of the API server.
+	Waits string
 
 	// Err says that it could not be read.
 	Err error
@@ -77,8 +81,11 @@ func (a *Applier) BeginDeletion(ctx context.Context, owner object.Owner) (instal
 	known.remaining, deletion.Objects = leaving, len(leaving)
 	for _, object := range leaving {
 		if !object.defines.Empty() {
-			count, err := countOf(ctx, client, object.defines)
-			deletion.CustomResources = append(deletion.CustomResources, installation.CustomResources{Definition: object.key.Name, Count: count, Err: err})
+			counted, isCounted := known.counted[object.key.Name]
+			if !isCounted {
+				counted = customResourcesOf(ctx, client, object)
+			}
+			deletion.CustomResources = append(deletion.CustomResources, counted)
 		}
 	}
 	return deletion, nil
@@ -146,6 +153,11 @@ func deletablesOf(items []object.Item) []deletable {
 	return content
 }
 
+func customResourcesOf(ctx context.Context, client metadata.Interface, definition deletable) installation.CustomResources {
+	count, err := countOf(ctx, client, definition.defines)
+	return installation.CustomResources{Definition: definition.key.Name, Count: count, Err: err}
+}
+
 // countOf asks for one object; the API server says how many more there are.
 func countOf(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) (int64, error) {
 	list, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
@@ -170,6 +182,10 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, 
 	if err != nil {
 		return nil, err
 	}
+	whole, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	if err != nil {
+		return nil, err
+	}
 	known := a.memory(owner)
 	var left []deletable
 	var remaining []remainingObject
@@ -177,6 +193,9 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, 
 		found, err := remainingOf(ctx, client, owner, object)
 		if err != nil {
 			found = &remainingObject{Key: object.key, Err: err}
+		}
+		if found != nil && !object.defines.Empty() && len(found.Held) == 0 {
+			found.Waits = failedDeletion(ctx, whole, object)
 		}
 		if found != nil {
 			left, remaining = append(left, object), append(remaining, *found)
@@ -189,6 +208,16 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, 
 		texts[i] = object.String()
 	}
 	return texts, nil
+}
+
+// failedDeletion returns the command that lets the deletion of a CRD go on whose conversion webhook does not answer. It
+// is empty for other CRDs, and for those that cannot be read.
+func failedDeletion(ctx context.Context, client dynamic.Interface, definition deletable) string {
+	live, err := client.Resource(usage.DefinitionResource).Get(ctx, definition.key.Name, metav1.GetOptions{})
+	if err != nil || !object.IsConverted(live) || object.FailedDeletion(live) == "" {
+		return ""
+	}
+	return "its conversion webhook does not answer: run " + object.EndConversion(definition.key.Name)
 }
 
 // remainingOf is nil for what is gone. What was made anew, or has another owner by
@@ -238,7 +267,7 @@ func held(ctx context.Context, client metadata.Interface, definition deletable) 
 // rank is low for what tells most.
 func (r remainingObject) rank() int {
 	switch {
-	case len(r.Held) > 0:
+	case len(r.Held) > 0, r.Waits != "":
 		return 0
 	case len(r.Finalizers) > 0:
 		return 1
@@ -263,6 +292,8 @@ func (r remainingObject) String() string {
 			lines = append(lines, fmt.Sprintf("%d or more others", more))
 		}
 		return fmt.Sprintf("%s because of %s", r.Key, strings.Join(lines, ", "))
+	case r.Waits != "":
+		return fmt.Sprintf("%s: %s", r.Key, r.Waits)
 	case len(r.Finalizers) > 0:
 		return fmt.Sprintf("%s with finalizers [%s]", r.Key, strings.Join(r.Finalizers, " "))
 	default:

@@ -35,6 +35,10 @@ type memory struct {
 	// is not known, and there is nothing to try until one of them is there.
 	refused, lacking []string
 
+	// counted are the custom resources of CRDs that were deleted first, see [Applier.deleteConverted], as they were
+	// counted before.
+	counted map[string]installation.CustomResources
+
 	// diagnoses are why workloads do not serve.
 	diagnoses diagnoses
 
@@ -204,4 +208,11 @@ func (m *memory) notDrifted() map[object.Key]drift.Known {
 		return nil
 	}
 	return m.drift.NotDrifted()
+}
+
+func (m *memory) noteCount(counted installation.CustomResources) {
+	if m.counted == nil {
+		m.counted = map[string]installation.CustomResources{}
+	}
+	m.counted[counted.Definition] = counted
 }

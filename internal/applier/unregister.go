@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -15,11 +16,11 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// UnregisterAPIs deletes the API services of an extension that is being deleted, and names
-// what is not gone yet. It makes no request if it is known that there are none; it reads and
-// deletes as the ServiceAccount, all of them even if some cannot be: each that is gone cannot
-// hold up others any more. It fails with [object.ErrOwnerGone] if the content is to stay
-// by now.
+// UnregisterAPIs deletes the API services of an extension that is being deleted, and its CRDs with a conversion
+// webhook, see [Applier.deleteConverted]. It returns the names of those that are not gone yet. It makes no request if
+// it is known that there are neither API services nor CRDs. It reads and deletes as the ServiceAccount, all of them
+// even if some cannot be deleted: each that is gone cannot hold up others any more. It fails with
+// [object.ErrOwnerGone] if the content is to stay by now.
 func (a *Applier) UnregisterAPIs(ctx context.Context, owner object.Owner) (left []string, err error) {
 	content := a.memory(owner).content
 	if content == nil {
@@ -27,7 +28,9 @@ func (a *Applier) UnregisterAPIs(ctx context.Context, owner object.Owner) (left 
 			return nil, err
 		}
 	}
-	registered := slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return one.isKept || one.key.GroupKind != object.APIServiceKind })
+	registered := slices.DeleteFunc(withoutKept(content), func(one deletable) bool {
+		return one.key.GroupKind != object.APIServiceKind && one.defines.Empty()
+	})
 	if len(registered) == 0 {
 		return nil, nil
 	}
@@ -38,9 +41,17 @@ func (a *Applier) UnregisterAPIs(ctx context.Context, owner object.Owner) (left 
 	if err != nil {
 		return nil, err
 	}
+	whole, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	if err != nil {
+		return nil, err
+	}
 	var failures []error
 	for _, one := range registered {
-		found, err := unregister(ctx, client, owner, one)
+		remove := func() (*remainingObject, error) { return unregister(ctx, client, owner, one) }
+		if !one.defines.Empty() {
+			remove = func() (*remainingObject, error) { return a.deleteConverted(ctx, whole, client, owner, one) }
+		}
+		found, err := remove()
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", one.key, err))
 		}

@@ -209,7 +209,8 @@ func (r *Reconciler) uninstallAs(ctx context.Context, ext *ocv1.ClusterExtension
 
 // unregister has API services go before what serves them: while nobody answers for one, no
 // namespace can be deleted, and what there is to discover is not complete, for the whole
-// cluster. What is not gone [uninstallPatience] after the first try, because the ServiceAccount is
+// cluster. CRDs with a conversion webhook are deleted before that, too: the cluster may need the
+// webhook to delete their custom resources. What is not gone [uninstallPatience] after the first try, because the ServiceAccount is
 // gone for example, goes with all the rest. So does all that is deleted in the foreground: the garbage
 // collector has begun already.
 func (r *Reconciler) unregister(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
@@ -221,7 +222,7 @@ func (r *Reconciler) unregister(ctx context.Context, ext *ocv1.ClusterExtension,
 	case err == nil && len(left) == 0:
 		return uninstallProgress{released: true}
 	case errors.Is(err, object.ErrOwnerGone):
-		return r.decidedAnew(ext, "being deleted, which waits until its API services are gone")
+		return r.decidedAnew(ext, "being deleted, which waits until its API services and converted CRDs are gone")
 	case isQueued(err):
 		return uninstallProgress{queued: true}
 	}
@@ -231,10 +232,10 @@ func (r *Reconciler) unregister(ctx context.Context, ext *ocv1.ClusterExtension,
 	}
 	now := r.Now()
 	if now.Sub(r.removals.firstUnregistering(ext.UID, now)) >= uninstallPatience {
-		log.FromContext(ctx).Info("API services are deleted at the same time as what serves them", keyReason, why)
+		log.FromContext(ctx).Info("API services and converted CRDs are deleted at the same time as what serves them", keyReason, why)
 		return uninstallProgress{released: true}
 	}
-	text := fmt.Sprintf("being deleted, which waits for %s at most until its API services are gone: %s", uninstallPatience, why)
+	text := fmt.Sprintf("being deleted, which waits for %s at most until its API services and converted CRDs are gone: %s", uninstallPatience, why)
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: excerpt.Line(text, maxText), wait: uninstallInterval}
 }
 

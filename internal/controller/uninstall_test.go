@@ -248,18 +248,18 @@ func TestUninstall(t *testing.T) {
 		},
 		"API services go first": {
 			policy: UninstallDelete, registered: [][]string{{`APIService "v1.p"`}}, did: []string{"unregister"},
-			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: APIService "v1.p"`, wait: uninstallInterval,
+			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services and converted CRDs are gone: APIService "v1.p"`, wait: uninstallInterval,
 		},
 		"API services are gone": {
 			policy: UninstallDelete, registered: [][]string{nil}, did: []string{"unregister", "begin deletion", "forget x"}, goes: true,
 		},
 		"API services go after definitions are kept": {
 			policy: UninstallKeep, registered: [][]string{{`APIService "v1.p"`}}, did: []string{"keep definitions", "unregister"},
-			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: APIService "v1.p"`, wait: uninstallInterval,
+			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services and converted CRDs are gone: APIService "v1.p"`, wait: uninstallInterval,
 		},
 		"API services go before what runs": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused}, registered: [][]string{{`APIService "v1.p"`}}, did: []string{uses, "unregister"},
-			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: APIService "v1.p"`, wait: uninstallInterval,
+			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services and converted CRDs are gone: APIService "v1.p"`, wait: uninstallInterval,
 		},
 		"API services stay while it is in use": {
 			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{used}, registered: [][]string{{`APIService "v1.p"`}}, did: []string{uses, "repair"},
@@ -267,12 +267,12 @@ func TestUninstall(t *testing.T) {
 		},
 		"API services cannot be deleted": {
 			policy: UninstallDelete, registeredErr: errors.New("boom"), did: []string{"unregister"},
-			ready: "False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: boom",
+			ready: "False Terminating: being deleted, which waits for 1m0s at most until its API services and converted CRDs are gone: boom",
 			wait:  uninstallInterval,
 		},
 		"API services are to stay by now": {
 			policy: UninstallDelete, registeredErr: object.ErrOwnerGone, did: []string{"unregister"},
-			ready: "False Terminating: being deleted, which waits until its API services are gone", wait: removalRecheck,
+			ready: "False Terminating: being deleted, which waits until its API services and converted CRDs are gone", wait: removalRecheck,
 		},
 		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", uses, "forget x"}, goes: true},
 		"not orphaned, for long": {

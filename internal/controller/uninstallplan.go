@@ -19,6 +19,9 @@ type UninstallContent struct {
 	// ServesAPIs says that API services are installed.
 	ServesAPIs bool
 
+	// Converts reports whether a webhook of the extension converts custom resources.
+	Converts bool
+
 	// Hooks are those of the chart that is installed, and Progress is how far those of its deletion
 	// have come; nil before they have begun.
 	Hooks    []hook.Hook
@@ -54,9 +57,9 @@ func PlanUninstall(ext *ocv1.ClusterExtension, content UninstallContent) Uninsta
 	plan.KeepsAll = plan.Policy == UninstallOrphan
 	plan.KeepsDefinitions = plan.KeepsAll || plan.Policy == UninstallKeep
 	before, after := namesAt(hook.PreDelete, content.Hooks), namesAt(hook.PostDelete, content.Hooks)
-	plan.Order = uninstallOrder(plan.Policy, content.ServesAPIs, before, after)
+	plan.Order = uninstallOrder(plan.Policy, content, before, after)
 	if config := ext.Spec.Uninstall; config != nil && config.Hooks == ocv1.HooksUninstallPolicySkip && !plan.KeepsAll {
-		plan.Order = uninstallOrder(plan.Policy, content.ServesAPIs, nil, nil)
+		plan.Order = uninstallOrder(plan.Policy, content, nil, nil)
 		if len(before)+len(after) > 0 {
 			plan.Order = append([]string{"the hooks of the chart are left out, by spec.uninstall.hooks"}, plan.Order...)
 		}
@@ -95,7 +98,7 @@ func failedDeletionHook(content UninstallContent) string {
 }
 
 // uninstallOrder says what [Reconciler.uninstall] does, with the hooks before and after it.
-func uninstallOrder(policy UninstallPolicy, servesAPIs bool, hooksBefore, hooksAfter []string) []string {
+func uninstallOrder(policy UninstallPolicy, content UninstallContent, hooksBefore, hooksAfter []string) []string {
 	const all = "everything goes at the same time: custom resources, the operator, and the rest"
 	var before []string
 	after := []string{all}
@@ -124,7 +127,10 @@ func uninstallOrder(policy UninstallPolicy, servesAPIs bool, hooksBefore, hooksA
 	if len(hooksAfter) > 0 {
 		after = append(after, "hooks run when that is gone: "+excerpt.Of(hooksAfter, maxList))
 	}
-	if servesAPIs {
+	if content.Converts && (policy == UninstallDelete || policy == UninstallRefuseWhileInUse) {
+		before = append(before, "CRDs with a conversion webhook are deleted with their custom resources, while the operator runs, which may take a minute")
+	}
+	if content.ServesAPIs {
 		before = append(before, "API services go, so that nobody is asked who does not answer any more")
 	}
 	return append(before, after...)

@@ -70,9 +70,11 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	objects := look.installed(ctx, recorded)
 	definitions, areListed := look.definitions(ctx, objects)
 	uses := look.uses(ctx, definitions)
-	plan := controller.PlanUninstall(ext, controller.UninstallContent{Uses: uses, Hooks: hooks, Progress: progress, ServesAPIs: slices.ContainsFunc(recorded, func(item object.Item) bool {
-		return item.Key.GroupKind == object.APIServiceKind
-	})})
+	plan := controller.PlanUninstall(ext, controller.UninstallContent{
+		Uses: uses, Hooks: hooks, Progress: progress,
+		ServesAPIs: slices.ContainsFunc(recorded, func(item object.Item) bool { return item.Key.GroupKind == object.APIServiceKind }),
+		Converts:   slices.ContainsFunc(recorded, func(item object.Item) bool { return object.IsConverted(item.Object) }),
+	})
 	facts := uninstallFactsOf(ext, plan)
 	facts.Deleting, facts.HasPolicyInForce = deletingText(asked.live), hasPolicyInForce(asked.live, hooks)
 	facts.Objects, facts.Uses, facts.Partial = withDefinitions(objects, definitions), uses, !isKnown || !areListed

@@ -95,9 +95,34 @@ func deletionOf(live *unstructured.Unstructured) string {
 	name := argument(definition.Name, "CRD")
 	text += fmt.Sprintf("; its custom resources go first: see which of them have finalizers that no operator removes: "+
 		"`kubectl get %s -A -o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,FINALIZERS:.metadata.finalizers`", name)
-	if conversion := definition.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
-		text += fmt.Sprintf("; if the conversion webhook no longer answers, switch it off: "+
-			"`kubectl patch customresourcedefinition %s --type=merge -p '{\"spec\":{\"conversion\":{\"strategy\":\"None\",\"webhook\":null}}}'`", name)
+	if IsConverted(live) {
+		text += "; if the conversion webhook no longer answers, switch it off: " + EndConversion(definition.Name)
 	}
 	return text
+}
+
+// EndConversion returns the command that switches off the conversion webhook of a CRD.
+func EndConversion(name string) string {
+	return fmt.Sprintf("`kubectl patch customresourcedefinition %s --type=merge -p '{\"spec\":{\"conversion\":{\"strategy\":\"None\",\"webhook\":null}}}'`",
+		argument(name, "CRD"))
+}
+
+// IsConverted reports whether an object is a CRD whose custom resources are converted by a webhook.
+func IsConverted(live *unstructured.Unstructured) bool {
+	return live.GetKind() == DefinitionKind.Kind && TextIn(live, "spec", "conversion", "strategy") == string(apiextensionsv1.WebhookConverter)
+}
+
+// FailedDeletion returns why the API server cannot delete the custom resources of a CRD that is being deleted. It is
+// empty while the deletion goes on.
+func FailedDeletion(live *unstructured.Unstructured) string {
+	definition := definitionIn(live)
+	if definition == nil || definition.DeletionTimestamp == nil {
+		return ""
+	}
+	for _, condition := range definition.Status.Conditions {
+		if condition.Type == apiextensionsv1.Terminating && condition.Reason == "InstanceDeletionFailed" {
+			return excerpt.Line(excerpt.Scrub(condition.Message), maxListed)
+		}
+	}
+	return ""
 }
