@@ -33,9 +33,14 @@ func PrintUninstall(to io.Writer, made preview.Uninstall) error {
 	for _, used := range made.Definitions {
 		definitions = append(definitions, used.String())
 	}
+	var warnings []string
+	if made.Warning != "" {
+		warnings = []string{made.Warning}
+	}
 	return PrintSections(to, []Section{
 		{"custom resources, in all namespaces:", definitions},
 		{"in this order:", order},
+		{"warning:", warnings},
 		{"not known:", made.Unknown},
 		{"in the way:", made.Obstacles},
 	})

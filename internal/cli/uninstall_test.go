@@ -22,6 +22,7 @@ func TestUninstallsForPeople(t *testing.T) {
 		},
 		Definitions: []preview.UsedDefinition{{Name: "things.test", Action: preview.Delete, Count: 2, First: []string{`Thing "a"`}}},
 		Obstacles:   []string{"deletion is refused"},
+		Warning:     "custom resources with finalizers: 1",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,9 @@ custom resources, in all namespaces:
 in this order:
   1. nothing
   2. everything
+
+warning:
+  custom resources with finalizers: 1
 
 in the way:
   deletion is refused

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -571,10 +570,13 @@ func failedUninstallText(what string, err error) string {
 	return refusal("being deleted, which waits until "+what+": ", err, adviceOn(err))
 }
 
-// adviceOn speaks of rights only where these are what is lacking.
+// adviceOn speaks of permissions only if one is missing. The denial of a webhook has the same status.
 func adviceOn(err error) string {
-	if apierrors.IsForbidden(err) {
+	switch {
+	case object.IsLackOfRights(err):
 		return "give the ServiceAccount that right"
+	case object.IsDenied(err):
+		return "have the webhook or policy let the request pass"
 	}
 	return "it is tried again: mend that"
 }

@@ -624,7 +624,7 @@ func TestOrphaningIsBounded(t *testing.T) {
 // TestFailedUninstallText: advice about rights is for whoever lacks rights.
 func TestFailedUninstallText(t *testing.T) {
 	t.Parallel()
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "w", errors.New("no"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "w", errors.New(`User "u" cannot delete resource "widgets"`))
 	for name, tc := range map[string]struct {
 		err      error
 		isRights bool

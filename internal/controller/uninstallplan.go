@@ -47,6 +47,9 @@ type UninstallPlan struct {
 	// Refused says why nothing goes for now, and FailedHook which hook holds the deletion; empty
 	// if none does.
 	Refused, FailedHook string
+
+	// Warning is about custom resources whose finalizers the operator may not remove any more; empty if there are none.
+	Warning string
 }
 
 // PlanUninstall makes the plan for an extension, from what is known. Uses that could not be
@@ -69,8 +72,29 @@ func PlanUninstall(ext *ocv1.ClusterExtension, content UninstallContent) Uninsta
 	counted := slices.DeleteFunc(slices.Clone(content.Uses), func(use installation.Use) bool { return use.Err != nil })
 	if uninstallStepOf(plan.Policy, counted, true) == stepRefuse {
 		plan.Refused = refusedText(plan.Policy, counted)
+	} else if plan.Policy == UninstallDelete || plan.Policy == UninstallRefuseWhileInUse {
+		plan.Warning = heldText(ext.Name, unshared(counted))
 	}
 	return plan
+}
+
+// heldText warns of custom resources with finalizers that are deleted at the same time as the operator.
+func heldText(extension string, uses []installation.Use) string {
+	var count int64
+	var first []string
+	for _, use := range uses {
+		count += use.HeldCount
+		for _, held := range use.Held {
+			first = append(first, held.WithFinalizers())
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("custom resources with finalizers: %d: %s. The operator is deleted at the same time, and loses its permissions. "+
+		"If it removes these finalizers, they are kept for ever, and so are their CRDs. To delete custom resources first, run "+
+		"`kubectl patch clusterextension %s --type=merge --patch '{\"spec\":{\"uninstall\":{\"customResources\":\"DeleteFirst\"}}}'`",
+		count, excerpt.Of(first, maxList), extension)
 }
 
 // namesAt names the hooks of an event, in their order.

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -106,6 +108,67 @@ func TestPlanUninstall(t *testing.T) {
 				t.Errorf("got %+v, want first %q", made, test.want.first)
 			}
 		})
+	}
+}
+
+// TestFinalizersOfAPlannedDeletion is F25: a plan warns of custom resources with finalizers, if the operator is deleted at the
+// same time, and names the policy that deletes them first.
+func TestFinalizersOfAPlannedDeletion(t *testing.T) {
+	t.Parallel()
+	held := installation.Use{Definition: "things.test", Count: 7, HeldCount: 5, Held: []installation.StoredObject{
+		{Key: object.Key{GroupKind: schema.GroupKind{Group: "test", Kind: "Thing"}, Namespace: "ns", Name: "a"}, Finalizers: []string{"things.test/f"}},
+	}}
+	own, shared := held, held
+	own.Own, shared.Shared = own.Count, true
+	const want = `custom resources with finalizers: 5: Thing "a" in namespace "ns" with finalizers [things.test/f]. ` +
+		"The operator is deleted at the same time, and loses its permissions. If it removes these finalizers, they are kept for ever, and so are their CRDs. " +
+		"To delete custom resources first, run `kubectl patch clusterextension x --type=merge --patch '{\"spec\":{\"uninstall\":{\"customResources\":\"DeleteFirst\"}}}'`"
+	for name, tc := range map[string]struct {
+		config ocv1.ClusterExtensionUninstallConfig
+		use    installation.Use
+		want   string
+	}{
+		"F25: no policy":           {use: held, want: want},
+		"F25: no finalizers":       {use: installation.Use{Definition: "things.test", Count: 7}},
+		"F25: of others as well":   {use: shared},
+		"F25: delete first":        {config: ocv1.ClusterExtensionUninstallConfig{CustomResources: ocv1.CustomResourcesUninstallPolicyDeleteFirst}, use: held},
+		"F25: keep":                {config: ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyKeep}, use: held},
+		"F25: orphan":              {config: ocv1.ClusterExtensionUninstallConfig{Policy: ocv1.UninstallPolicyOrphan}, use: held},
+		"F25: refused":             {config: ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyRefuseWhileInUse}, use: held},
+		"F25: only own are in use": {config: ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyRefuseWhileInUse}, use: own, want: want},
+		"F25: delete, by the spec": {config: ocv1.ClusterExtensionUninstallConfig{Policy: ocv1.UninstallPolicyDelete}, use: held, want: want},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := &ocv1.ClusterExtension{}
+			ext.Name, ext.Spec.Uninstall = "x", &tc.config
+			if diff := cmp.Diff(tc.want, PlanUninstall(ext, UninstallContent{Uses: []installation.Use{tc.use}}).Warning); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	made := PlanUninstall(&ocv1.ClusterExtension{}, UninstallContent{Converts: true})
+	if len(made.Order) != 2 || !strings.HasPrefix(made.Order[0], "CRDs with a conversion webhook are deleted") {
+		t.Errorf("F22: the order is %q", made.Order)
+	}
+}
+
+// TestAdviceOnDenials is F25: the denial of a webhook is no missing permission.
+func TestAdviceOnDenials(t *testing.T) {
+	t.Parallel()
+	things := schema.GroupResource{Resource: "things"}
+	for text, want := range map[string]string{
+		`admission webhook "v.test" denied the request: it is protected`:                     "have the webhook or policy let the request pass",
+		`ValidatingAdmissionPolicy 'p' with binding 'p' denied request: it is protected`:     "have the webhook or policy let the request pass",
+		`User "system:serviceaccount:ns:installer" cannot delete resource "things"`:          "give the ServiceAccount that right",
+		`exceeded quota: small, requested: count/things=1, used: count/things=5, limited: 5`: "it is tried again: mend that",
+	} {
+		if got := adviceOn(apierrors.NewForbidden(things, "a", errors.New(text))); got != want {
+			t.Errorf("F25: of %q the advice is %q, want %q", text, got, want)
+		}
+	}
+	if got := adviceOn(errors.New("boom")); got != "it is tried again: mend that" {
+		t.Errorf("of another error the advice is %q", got)
 	}
 }
 

@@ -130,7 +130,7 @@ func hasPolicyInForce(live *ocv1.ClusterExtension, hooks []hook.Hook) bool {
 func uninstallFactsOf(ext *ocv1.ClusterExtension, plan controller.UninstallPlan) preview.UninstallFacts {
 	facts := preview.UninstallFacts{
 		Owner: plan.Owner, Policy: string(plan.Policy), ByFlag: plan.ByFlag, Order: plan.Order,
-		KeepsDefinitions: plan.KeepsDefinitions, KeepsAll: plan.KeepsAll,
+		KeepsDefinitions: plan.KeepsDefinitions, KeepsAll: plan.KeepsAll, Warning: plan.Warning,
 	}
 	if installed := ext.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}

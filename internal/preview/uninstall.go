@@ -54,6 +54,9 @@ type UninstallFacts struct {
 	// Obstacles are why it would not go, and Unknown is what could not be found out, a line
 	// each.
 	Obstacles, Unknown []string
+
+	// Warning is about what is kept although it should be deleted; empty if nothing is.
+	Warning string
 }
 
 // InstalledObject is an object that an extension has installed.
@@ -101,6 +104,9 @@ type Uninstall struct {
 
 	// Obstacles say why it would not go for now, one for each cause.
 	Obstacles []string `json:"obstacles,omitempty"`
+
+	// Warning is about custom resources that may be kept because of their finalizers.
+	Warning string `json:"warning,omitempty"`
 
 	// Unchecked says that something may be in the way of which it could not be found out
 	// whether it is.
@@ -204,6 +210,7 @@ func MakeUninstall(facts UninstallFacts) Uninstall {
 		Unchecked:     facts.Unchecked,
 		Objects:       []UninstalledObject{},
 		Obstacles:     bounded(facts.Obstacles),
+		Warning:       excerpt.Line(facts.Warning, maxLineBytes),
 	}
 	made.PolicyUnknown = policyUnknown(facts)
 	unknown := slices.Clone(facts.Unknown)

@@ -29,6 +29,10 @@ type Use struct {
 	// First are up to [MaxFirst] of them, those first that the extension does not own.
 	First []StoredObject
 
+	// HeldCount is how many of those that were read have finalizers, and Held are up to [MaxHeld] of them.
+	HeldCount int64
+	Held      []StoredObject
+
 	// Shared says that the definition has other owners too. It stays with its custom
 	// resources as long as one of them is there.
 	Shared bool
@@ -36,6 +40,9 @@ type Use struct {
 	// Err says that they could not be counted.
 	Err error
 }
+
+// MaxHeld is how many custom resources of a definition are named for their finalizers.
+const MaxHeld = 3
 
 // MaxFirst is how many custom resources of a definition are named.
 const MaxFirst = 10
@@ -53,6 +60,11 @@ func (o StoredObject) String() string {
 	if !o.Deleted || len(o.Finalizers) == 0 {
 		return o.Key.String()
 	}
+	return o.WithFinalizers()
+}
+
+// WithFinalizers returns the object with its finalizers.
+func (o StoredObject) WithFinalizers() string {
 	return fmt.Sprintf("%s with finalizers [%s]", o.Key, strings.Join(o.Finalizers, " "))
 }
 

@@ -17,6 +17,9 @@ const isTerminating = "because it is being terminated"
 // IsLackOfRights says that whoever has asked may not do what others may be allowed to.
 func IsLackOfRights(err error) bool { return isForbidden(err) && lacks.MatchString(err.Error()) }
 
+// IsDenied reports whether an admission webhook or an admission policy has denied the request.
+func IsDenied(err error) bool { return err != nil && verdict.MatchString(err.Error()) }
+
 // isForbidden leaves out what a webhook or a policy has denied, whose words can be any.
 func isForbidden(err error) bool {
 	return apierrors.IsForbidden(err) && !verdict.MatchString(err.Error())

@@ -107,6 +107,12 @@ func (d Definition) Use(owner object.Owner, page *metav1.PartialObjectMetadataLi
 	var own []installation.StoredObject
 	for i := range page.Items {
 		found := d.storedObjectOf(&page.Items[i])
+		if len(found.Finalizers) > 0 {
+			use.HeldCount++
+			if len(use.Held) < installation.MaxHeld {
+				use.Held = append(use.Held, found)
+			}
+		}
 		if owner.IsOwnerOf(&page.Items[i]) {
 			own = append(own, found)
 		} else {

@@ -76,6 +76,9 @@ func TestUse(t *testing.T) {
 					t.Errorf("finalizers (-want +got):\n%s", diff)
 				}
 			}
+			if read := int64(len(test.page.Items)); use.HeldCount != read || len(use.Held) != int(min(read, installation.MaxHeld)) {
+				t.Errorf("F25: %d have finalizers, %d are named", use.HeldCount, len(use.Held))
+			}
 			if got != test.want || use.Definition != definition.Name {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
