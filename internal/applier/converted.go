@@ -17,7 +17,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 )
 
-// conversionPatience is how long the deletion of a CRD may take before its conversion is ended.
+// conversionPatience bounds the deletion of a CRD with its conversion. After that the conversion is ended.
 const conversionPatience = 30 * time.Second
 
 // deleteConverted deletes a CRD with a conversion webhook while the operator runs: to delete the custom resources, the

@@ -211,7 +211,7 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, 
 }
 
 // failedDeletion returns the command that lets the deletion of a CRD go on whose conversion webhook does not answer. It
-// is empty for other CRDs, and for those that cannot be read.
+// is empty for other CRDs, and for a CRD that cannot be read.
 func failedDeletion(ctx context.Context, client dynamic.Interface, definition deletable) string {
 	live, err := client.Resource(usage.DefinitionResource).Get(ctx, definition.key.Name, metav1.GetOptions{})
 	if err != nil || !object.IsConverted(live) || object.FailedDeletion(live) == "" {

@@ -18,7 +18,7 @@ import (
 )
 
 // register writes the API services, webhook configurations and conversions that an execution has left out, if
-// their servers are ready. The objects are those of the whole release. They are read only if something was left out.
+// their servers are ready. The function objects returns the whole release. It is called only if something was left out.
 func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.Plan, objects func() ([]object.Item, error), known *drift.State) error {
 	if !planned.AwaitsServers() {
 		return nil

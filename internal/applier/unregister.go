@@ -17,7 +17,7 @@ import (
 )
 
 // UnregisterAPIs deletes the API services of an extension that is being deleted, and its CRDs with a conversion
-// webhook, see [Applier.deleteConverted]. It returns the names of those that are not gone yet. It makes no request if
+// webhook, see [Applier.deleteConverted]. It returns the names of the objects that are not gone yet. It makes no request if
 // it is known that there are neither API services nor CRDs. It reads and deletes as the ServiceAccount, all of them
 // even if some cannot be deleted: each that is gone cannot hold up others any more. It fails with
 // [object.ErrOwnerGone] if the content is to stay by now.

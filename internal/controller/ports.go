@@ -137,8 +137,8 @@ type EarlyDeletions interface {
 	// DeleteWorkloads deletes what runs, and names for people what is not gone yet.
 	DeleteWorkloads(ctx context.Context, owner object.Owner) (left []string, err error)
 
-	// UnregisterAPIs deletes API services and CRDs with a conversion webhook, and returns the names of those that are
-	// not gone yet.
+	// UnregisterAPIs deletes API services and CRDs with a conversion webhook, and returns the names of the objects
+	// that are not gone yet.
 	UnregisterAPIs(ctx context.Context, owner object.Owner) (left []string, err error)
 
 	DeletionHooks

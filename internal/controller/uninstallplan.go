@@ -48,7 +48,7 @@ type UninstallPlan struct {
 	// if none does.
 	Refused, FailedHook string
 
-	// Warning is about custom resources whose finalizers the operator may not remove any more; empty if there are none.
+	// Warning names custom resources whose finalizers the operator may not remove any more; empty if there are none.
 	Warning string
 }
 

@@ -55,7 +55,7 @@ type UninstallFacts struct {
 	// each.
 	Obstacles, Unknown []string
 
-	// Warning is about what is kept although it should be deleted; empty if nothing is.
+	// Warning names custom resources that may be kept because of their finalizers; empty if there are none.
 	Warning string
 }
 
@@ -105,7 +105,7 @@ type Uninstall struct {
 	// Obstacles say why it would not go for now, one for each cause.
 	Obstacles []string `json:"obstacles,omitempty"`
 
-	// Warning is about custom resources that may be kept because of their finalizers.
+	// Warning names custom resources that may be kept because of their finalizers.
 	Warning string `json:"warning,omitempty"`
 
 	// Unchecked says that something may be in the way of which it could not be found out

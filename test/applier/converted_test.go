@@ -36,7 +36,7 @@ func (f *fixture) stored(t *testing.T, group, version, name string, finalizers .
 }
 
 // TestConvertedCRDsAreDeleted is F22: a CRD whose conversion webhook does not answer is gone within a minute, and so are
-// its custom resources, whoever has set the webhook.
+// its custom resources, also if the operator has set the webhook.
 func TestConvertedCRDsAreDeleted(t *testing.T) {
 	t.Parallel()
 	for name, byOperator := range map[string]bool{"F22: of the bundle": false, "F22: set by the operator": true} {

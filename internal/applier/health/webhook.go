@@ -11,7 +11,7 @@ import (
 // webhook, and the cause.
 var webhookFailure = regexp.MustCompile(`failed calling webhook "([^"]+)": (?:failed to call webhook: )?(?:Post "[^"]*": )?(.*)`)
 
-// maxWebhookCause is how much of the cause is told, in bytes.
+// maxWebhookCause bounds the cause in a text, in bytes.
 const maxWebhookCause = 80
 
 // ofPodCreation returns why no pods can be created. A webhook that does not answer may be served by these very pods,

@@ -29,7 +29,8 @@ type Use struct {
 	// First are up to [MaxFirst] of them, those first that the extension does not own.
 	First []StoredObject
 
-	// HeldCount is how many of those that were read have finalizers, and Held are up to [MaxHeld] of them.
+	// HeldCount is the number of custom resources with finalizers, as far as they were read. Held are up to [MaxHeld] of
+	// them.
 	HeldCount int64
 	Held      []StoredObject
 
@@ -41,7 +42,7 @@ type Use struct {
 	Err error
 }
 
-// MaxHeld is how many custom resources of a definition are named for their finalizers.
+// MaxHeld bounds the custom resources of a definition that are named because of their finalizers.
 const MaxHeld = 3
 
 // MaxFirst is how many custom resources of a definition are named.

@@ -285,7 +285,7 @@ func isRefusal(err error) bool {
 }
 
 // Leave notes the objects of a plan as they were read, and writes nothing. It reports whether
-// all of them are there, except those that [Executor.Register] creates.
+// all of them are there, except the objects that [Executor.Register] creates.
 func (e *Executor) Leave(plan *Plan) (all bool) {
 	all = true
 	for i := range plan.Steps {
