@@ -171,6 +171,19 @@ func TestWebhooksOfOthers(t *testing.T) {
 	}
 }
 
+// TestWebhooksThatAreCompleted is F23: a webhook whose certificate a program of the bundle sets is there from the start, unless
+// it is about pods.
+func TestWebhooksThatAreCompleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "webhook-completed")
+	webhook := f.onPods(t, "ValidatingWebhookConfiguration")
+	webhook.Object["webhooks"].([]any)[0].(map[string]any)["rules"].([]any)[0].(map[string]any)["resources"] = []any{"bindings"}
+	f.apply(t, "1.0.0", append(servedBy(t, "Deployment", "r.test/op:1"), webhook)...)
+	if !exists(t, webhook, "") {
+		t.Error("the hook that sets the certificate finds no webhook configuration")
+	}
+}
+
 // TestDeathBeforeAWebhook is F23: the process dies at any write, and the webhook is created all the same.
 func TestDeathBeforeAWebhook(t *testing.T) {
 	t.Parallel()
@@ -248,7 +261,7 @@ func clocks(t *testing.T, group, storage, conversion string, second string) *uns
 	text := `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: clocks.` + group + `}
+metadata: {name: clocks.` + group + `, annotations: {cert-manager.io/inject-ca-from: ns/op}}
 spec:
   group: ` + group + `
   scope: Namespaced

@@ -1,0 +1,61 @@
+package object
+
+import (
+	"bytes"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// CanWait reports whether a caller may be written after its servers are ready. A webhook configuration or a CRD without
+// a CA certificate is completed by a program of the bundle, such as a hook of a chart or the operator at its start. This
+// program may fail if the object does not exist yet. A webhook that can prevent pods waits all the same: without it,
+// nothing could start.
+func CanWait(caller *unstructured.Unstructured) bool {
+	if caller.GetKind() == APIServiceKind.Kind {
+		return true
+	}
+	for key := range caller.GetAnnotations() {
+		if strings.Contains(key, "/inject-") { // cert-manager, OpenShift and the controller have such annotations
+			return true
+		}
+	}
+	if caller.GetKind() == DefinitionKind.Kind {
+		return isCertificate(valueIn(caller.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle"))
+	}
+	webhooks, _ := caller.Object["webhooks"].([]any)
+	isCompleted := func(webhook any) bool {
+		fields, _ := webhook.(map[string]any)
+		isCalled := valueIn(fields, "clientConfig", "service") != nil
+		return isCalled && !isCertificate(valueIn(fields, "clientConfig", "caBundle"))
+	}
+	return !slices.ContainsFunc(webhooks, isCompleted) || slices.ContainsFunc(webhooks, preventsPods)
+}
+
+// isCertificate is false for placeholders, such as an encoded newline.
+func isCertificate(caBundle any) bool {
+	encoded, _ := caBundle.(string)
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	return err == nil && bytes.Contains(decoded, []byte("-----BEGIN"))
+}
+
+// preventsPods reports whether pods cannot be created while a webhook does not answer. Selectors are not evaluated.
+func preventsPods(webhook any) bool {
+	fields, _ := webhook.(map[string]any)
+	if policy := fields["failurePolicy"]; policy != nil && policy != string(admissionregistrationv1.Fail) {
+		return false
+	}
+	rules, _ := fields["rules"].([]any)
+	return slices.ContainsFunc(rules, func(rule any) bool {
+		fields, _ := rule.(map[string]any)
+		return hasAny(fields["resources"], "pods", "*", "*/*") && hasAny(fields["operations"], string(admissionregistrationv1.Create), "*")
+	})
+}
+
+func hasAny(list any, wanted ...any) bool {
+	items, _ := list.([]any)
+	return slices.ContainsFunc(items, func(item any) bool { return slices.Contains(wanted, item) })
+}
