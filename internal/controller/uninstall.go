@@ -517,6 +517,10 @@ func unknownText(use installation.Use) string {
 	if denied, ok := errors.AsType[*installation.UncountedError](use.Err); ok {
 		return denied.Error() + ": give one of them that right"
 	}
+	if strings.Contains(use.Err.Error(), "conversion webhook") {
+		return fmt.Sprintf("%s: %s: repair the operator, whose conversion webhook does not answer: `kubectl get pods --all-namespaces` shows its pods",
+			use.Definition, excerpt.Line(use.Err.Error(), maxList))
+	}
 	return fmt.Sprintf("%s: %v", use.Definition, use.Err)
 }
 

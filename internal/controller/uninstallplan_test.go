@@ -153,6 +153,21 @@ func TestFinalizersOfAPlannedDeletion(t *testing.T) {
 	}
 }
 
+// TestRefusalWithoutConversion is F22: a policy that counts custom resources waits for the conversion webhook, and says so.
+func TestRefusalWithoutConversion(t *testing.T) {
+	t.Parallel()
+	use := installation.Use{Definition: "things.test", Err: errors.New(`conversion webhook for test/v1, Kind=Thing failed: Post "https://op.ns.svc:443/convert?timeout=30s": ` +
+		`no endpoints available for service "op"` + strings.Repeat("x", maxText))}
+	for _, policy := range []UninstallPolicy{UninstallRefuseWhileInUse, UninstallDeleteFirst} {
+		got := refusedText(policy, []installation.Use{use})
+		for _, want := range []string{"conversion webhook for test/v1, Kind=Thing failed", "repair the operator", "kubectl get pods", wayOut} {
+			if !strings.Contains(got, want) || len(got) > maxText {
+				t.Errorf("F22: with %s, %q is not in %q", policy, want, got)
+			}
+		}
+	}
+}
+
 // TestAdviceOnDenials is F25: the denial of a webhook is no missing permission.
 func TestAdviceOnDenials(t *testing.T) {
 	t.Parallel()
