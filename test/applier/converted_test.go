@@ -35,6 +35,36 @@ func (f *fixture) stored(t *testing.T, group, version, name string, finalizers .
 	return made
 }
 
+// newConvertedFixture returns an extension with objects in two versions of its CRD, whose conversion webhook does not answer.
+func newConvertedFixture(t *testing.T, name string, byOperator bool) (f *fixture, crd string) {
+	t.Helper()
+	f = newFixture(t, name)
+	group := f.owner.Namespace + ".test"
+	crd = "clocks." + group
+	t.Cleanup(func() { f.removeDefinition(t, crd) })
+	conversion := "conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: op, namespace: " +
+		f.owner.Namespace + ", path: /convert}}}}"
+	f.apply(t, "1.0.0", append(servedBy(t, "Deployment", "r.test/op:1"), clocks(t, group, "v1", "", ""))...)
+	f.stored(t, group, "v1", "first")
+	stop := f.runPods(t)
+	wanted := conversion
+	if byOperator {
+		wanted = ""
+	}
+	f.apply(t, "2.0.0", append(servedBy(t, "Deployment", "r.test/op:2"), clocks(t, group, "v2", wanted, "{type: integer}"))...)
+	f.repairUntil(t, "stored in the second version", func() bool { return len(f.definition(t, crd).Status.StoredVersions) == 2 })
+	f.stored(t, group, "v2", "second")
+	if byOperator {
+		set := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],`+
+			`"clientConfig":{"service":{"name":"op","namespace":"`+f.owner.Namespace+`"}}}}}}`))
+		if err := admin.Patch(t.Context(), f.definition(t, crd), set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	return f, crd
+}
+
 // TestConvertedCRDsAreDeleted is F22: a CRD whose conversion webhook does not answer is gone within a minute, and so are
 // its custom resources, also if the operator has set the webhook.
 func TestConvertedCRDsAreDeleted(t *testing.T) {
@@ -42,31 +72,7 @@ func TestConvertedCRDsAreDeleted(t *testing.T) {
 	for name, byOperator := range map[string]bool{"F22: of the bundle": false, "F22: set by the operator": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, "converted-"+boolText(byOperator))
-			group := f.owner.Namespace + ".test"
-			crd := "clocks." + group
-			t.Cleanup(func() { f.removeDefinition(t, crd) })
-			conversion := "conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: op, namespace: " +
-				f.owner.Namespace + ", path: /convert}}}}"
-			f.apply(t, "1.0.0", append(servedBy(t, "Deployment", "r.test/op:1"), clocks(t, group, "v1", "", ""))...)
-			f.stored(t, group, "v1", "first")
-			stop := f.runPods(t)
-			wanted := conversion
-			if byOperator {
-				wanted = ""
-			}
-			f.apply(t, "2.0.0", append(servedBy(t, "Deployment", "r.test/op:2"), clocks(t, group, "v2", wanted, "{type: integer}"))...)
-			f.repairUntil(t, "stored in the second version", func() bool { return len(f.definition(t, crd).Status.StoredVersions) == 2 })
-			f.stored(t, group, "v2", "second")
-			if byOperator {
-				set := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],`+
-					`"clientConfig":{"service":{"name":"op","namespace":"`+f.owner.Namespace+`"}}}}}}`))
-				if err := admin.Patch(t.Context(), f.definition(t, crd), set); err != nil {
-					t.Fatal(err)
-				}
-			}
-			stop()
-
+			f, crd := newConvertedFixture(t, "converted-"+boolText(byOperator), byOperator)
 			var last []string
 			err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
 				left, err := f.applier.UnregisterAPIs(ctx, f.owner)
@@ -81,6 +87,28 @@ func TestConvertedCRDsAreDeleted(t *testing.T) {
 			}
 			f.gone(t, crd)
 		})
+	}
+}
+
+// TestRemainingConvertedCRDs is F22: where the garbage collector has begun already, as with a deletion in the foreground, the
+// command is named that lets it go on.
+func TestRemainingConvertedCRDs(t *testing.T) {
+	t.Parallel()
+	f, crd := newConvertedFixture(t, "converted-foreground", false)
+	if _, err := f.applier.BeginDeletion(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Delete(t.Context(), f.definition(t, crd)); err != nil {
+		t.Fatal(err)
+	}
+	const want = "its conversion webhook does not answer: run `kubectl patch customresourcedefinition "
+	var left []string
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (_ bool, err error) {
+		left, err = f.applier.Remaining(ctx, f.owner)
+		return err == nil && len(left) > 0 && strings.Contains(left[0], want+crd), err
+	})
+	if err != nil {
+		t.Errorf("%v: left are %q", err, left)
 	}
 }
 
