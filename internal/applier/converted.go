@@ -23,12 +23,12 @@ const conversionPatience = 30 * time.Second
 // deleteConverted deletes a CRD with a conversion webhook while the operator runs: to delete the custom resources, the
 // API server lists them, which may need the webhook. If the webhook does not answer, or the deletion takes long, it
 // ends the conversion, so that the deletion needs no webhook. It returns nil for a CRD that is gone, that has no
-// conversion webhook, or that has another owner.
+// conversion webhook, or that has another owner, and for a CRD that it may not read if the bundle has no webhook for it.
 func (a *Applier) deleteConverted(ctx context.Context, client dynamic.Interface, reader metadata.Interface, owner object.Owner, one deletable) (*remainingObject, error) {
 	definitions := client.Resource(usage.DefinitionResource)
 	live, err := definitions.Get(ctx, one.key.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && !one.converts:
 		return nil, nil
 	case err != nil:
 		return nil, err

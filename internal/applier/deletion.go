@@ -33,6 +33,9 @@ type deletable struct {
 	// defines and kind are what a CustomResourceDefinition defines.
 	defines schema.GroupVersionResource
 	kind    string
+
+	// converts is set for a CRD with a conversion webhook.
+	converts bool
 }
 
 // remainingObject is an object that is not deleted yet.
@@ -147,7 +150,10 @@ func deletablesOf(items []object.Item) []deletable {
 	content := make([]deletable, 0, len(items))
 	for _, item := range items {
 		defines, kind := object.DefinedBy(item.Object)
-		content = append(content, deletable{key: item.Key, resource: item.Mapping.Resource, isKept: object.IsKept(item.Object), defines: defines, kind: kind})
+		content = append(content, deletable{
+			key: item.Key, resource: item.Mapping.Resource, isKept: object.IsKept(item.Object),
+			defines: defines, kind: kind, converts: object.IsConverted(item.Object),
+		})
 	}
 	slices.SortFunc(content, func(a, b deletable) int { return a.key.Compare(b.key) })
 	return content

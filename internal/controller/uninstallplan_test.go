@@ -153,7 +153,7 @@ func TestFinalizersOfAPlannedDeletion(t *testing.T) {
 	}
 }
 
-// TestRefusalWithoutConversion is F22: a policy that counts custom resources waits for the conversion webhook, and says so.
+// TestRefusalWithoutConversion is F22: a policy that counts custom resources waits for the conversion webhook, and names it.
 func TestRefusalWithoutConversion(t *testing.T) {
 	t.Parallel()
 	use := installation.Use{Definition: "things.test", Err: errors.New(`conversion webhook for test/v1, Kind=Thing failed: Post "https://op.ns.svc:443/convert?timeout=30s": ` +

@@ -192,3 +192,16 @@ func TestConvertedCRDsWithoutPermission(t *testing.T) {
 		t.Errorf("the CRD is %+v", found.Spec.Conversion)
 	}
 }
+
+// TestUnreadableCRDs is F22: without the ServiceAccount, a deletion does not wait for CRDs without a conversion webhook.
+func TestUnreadableCRDs(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "converted-unreadable")
+	group := f.owner.Namespace + ".test"
+	t.Cleanup(func() { f.removeDefinition(t, "clocks."+group) })
+	f.apply(t, "1.0.0", clocks(t, group, "v1", "", ""))
+	f.disempower(t)
+	if left, err := f.applier.UnregisterAPIs(t.Context(), f.owner); err != nil || len(left) > 0 {
+		t.Errorf("%q are left (%v)", left, err)
+	}
+}

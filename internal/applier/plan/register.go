@@ -9,7 +9,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Registration finds the servers of callers. A caller is an object because of which the API server calls a Service.
+// Registration finds the servers of callers. A caller is an object that makes the API server call a Service.
 type Registration struct {
 	// Servers returns the workloads that serve a caller. Serves reports whether one of them does.
 	Servers func(caller *unstructured.Unstructured) []object.Key
