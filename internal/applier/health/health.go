@@ -135,7 +135,7 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 		workload.Available = metav1.ConditionStatus(available.Status)
 	}
 	workload.Idle = isIdle(deployment, available)
-	workload.Answers = deployment.Status.ReadyReplicas > 0 && deployment.Status.UpdatedReplicas == deployment.Status.Replicas
+	workload.Answers = answers(deployment)
 	lacking := lackingReplicas(deployment)
 	paused := deployment.Spec.Paused && lacking != ""
 	workload.Stuck = progressing.Status == corev1.ConditionFalse || paused
@@ -158,6 +158,10 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 		return workload.refused(failing.Message)
 	}
 	return workload
+}
+
+func answers(deployment *appsv1.Deployment) bool {
+	return deployment.Status.ReadyReplicas > 0 && deployment.Status.UpdatedReplicas == deployment.Status.Replicas
 }
 
 func isIdle(deployment *appsv1.Deployment, available appsv1.DeploymentCondition) bool {
