@@ -51,3 +51,35 @@ func TestPodsThatAWebhookPrevents(t *testing.T) {
 		t.Errorf("a failure is told in %d bytes", len(long))
 	}
 }
+
+// TestAnswers is F23: a server answers as soon as one pod of the latest revision is ready, and no other pod is left.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	three := int32(3)
+	deployment := func(status appsv1.DeploymentStatus) Workload {
+		return OfDeployment(object.Key{}, &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: status})
+	}
+	set := func(status appsv1.StatefulSetStatus) Workload {
+		return OfStatefulSet(object.Key{}, &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &three}, Status: status})
+	}
+	for name, tc := range map[string]struct {
+		workload Workload
+		want     bool
+	}{
+		"one pod of three":         {deployment(appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 1}), true},
+		"no pod":                   {deployment(appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3}), false},
+		"a pod of the old version": {deployment(appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 3, ReadyReplicas: 4}), false},
+		"a StatefulSet":            {set(appsv1.StatefulSetStatus{Replicas: 1, ReadyReplicas: 1}), true},
+		"one that is updated":      {set(appsv1.StatefulSetStatus{Replicas: 3, ReadyReplicas: 3, UpdatedReplicas: 1, CurrentRevision: "a", UpdateRevision: "b"}), false},
+		"a DaemonSet": {OfDaemonSet(object.Key{}, &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{
+			DesiredNumberScheduled: 2, CurrentNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberReady: 1,
+		}}), true},
+	} {
+		t.Run("F23: "+name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.workload.Serves(); got != tc.want {
+				t.Errorf("Serves() = %t of %+v", got, tc.workload)
+			}
+		})
+	}
+}
