@@ -71,6 +71,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookcert.ProviderOn(mapper) },
 		Charts:       helmchart.New().For,
 		Lookup:       applier.Lookup,
+		SharedPods:   applier.SharedPods,
 		ServedAPIs:   platform.ServedAPIs,
 		Forget:       content.forget,
 		MinReady:     time.Duration(o.minReadySeconds) * time.Second,

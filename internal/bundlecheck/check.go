@@ -59,6 +59,7 @@ func (c *checker) content() error {
 		c.webhooks(rendered.Objects)
 		c.placeholders(rendered.Placeholders)
 		c.webhookServices(rendered.All())
+		c.selectors(rendered.Objects)
 	}
 	return nil
 }

@@ -29,6 +29,10 @@ func (f files) with(name, text string) files {
 	return f
 }
 
+func (f files) appended(name, text string) files {
+	return f.with(name, string(f[name].Data)+text)
+}
+
 func (f files) without(name string) files {
 	delete(f, name)
 	return f
@@ -157,6 +161,10 @@ func TestCheck(t *testing.T) {
 			want: []string{
 				`metadata.name: warning: no OperatorCondition can have the name "P.v1.0.0": operatorConditions: true in spec.config.inline has no effect`,
 			},
+		},
+		"F29: a selector that excludes the label": {
+			files: withCSV(t, "            matchLabels: {app: p}\n", "            matchLabels: {app: p}\n            matchExpressions: [{key: olm.operatorframework.io/workload, operator: DoesNotExist}]\n").appended(csvFile, webhook),
+			want: []string{`warning: the selector of Deployment "p" excludes the label olm.operatorframework.io/workload: if another operator in the namespace has the same pod labels, webhook requests can be sent to its pods`},
 		},
 		"F70: an operator that uses an OperatorCondition": {
 			files: withCSV(t, "    spec:\n", "    spec:\n      permissions:\n      - rules: [{apiGroups: [operators.coreos.com], resources: [operatorconditions], verbs: [update]}]\n"),

@@ -69,6 +69,15 @@ func (c *checker) subjects(objects []*unstructured.Unstructured) {
 	}
 }
 
+// selectors warns about webhooks whose requests can get to pods of others: the controller cannot
+// keep them apart by a label of its own.
+func (c *checker) selectors(objects []*unstructured.Unstructured) {
+	for _, name := range bundle.FixedDeployments(objects) {
+		c.warnf("", "", "the selector of Deployment %s excludes the label %s: if another operator in the namespace has the same pod labels, webhook requests can be sent to its pods",
+			excerpt.Quote(name), bundle.LabelWorkload)
+	}
+}
+
 // What APIs of operators ask for at most: classic OLM has registered them with this priority of
 // the group, and the metrics server with this one of the version.
 const (

@@ -33,7 +33,8 @@ func installMoved() predicate.Predicate {
 }
 
 // concernedBy matches the extensions that require the package of an extension, and
-// those that it requires itself: they tell of each other.
+// the extensions that it requires itself, which report each other. Services of extensions in its
+// namespace may select its pods.
 func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) match {
 	moved, ok := object.(*ocv1.ClusterExtension)
 	if !ok {
@@ -49,7 +50,7 @@ func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) matc
 			return true
 		}
 		its := needs(ext)
-		return its.AnyPackage ||
+		return r.mayShare(ext, moved) || its.AnyPackage ||
 			moved.Package() != "" && slices.Contains(its.Packages, moved.Package()) ||
 			ext.Package() != "" && slices.Contains(required, ext.Package())
 	}

@@ -88,6 +88,10 @@ type Plan struct {
 	// LooksInVain says that they have called lookup, and that the spec does not let them.
 	LooksInVain bool
 
+	// HasOperator is set for a registry+v1 bundle with Deployments, whose Services get a
+	// selection, see [bundle.WithSelection].
+	HasOperator bool
+
 	// Warnings block nothing; a line each.
 	Warnings []string
 
@@ -148,7 +152,7 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 	revision, err := r.build(ctx, wanted, &outcome, unpacked)
 	plan.Objects, plan.Hooks, plan.DependsOnCluster = revision.Objects, revision.Hooks, revision.DependsOnCluster
 	plan.LooksInVain, plan.Warnings = outcome.LooksInVain, slices.Concat(revision.Notes, warningsOf(wanted, unpacked.content))
-	plan.Revision, plan.IsChart = revision.Revision, unpacked.content.Chart != nil
+	plan.Revision, plan.IsChart, plan.HasOperator = revision.Revision, unpacked.content.Chart != nil, unpacked.content.HasOperator()
 	plan.Preflight = policyFor(wanted, outcome.Target, files.Digest)
 	return plan, err
 }

@@ -36,6 +36,7 @@ type Neighbours struct {
 
 	listed []ocv1.ClusterCatalog // sorted by name
 	roster roster
+	homes  residents
 	// needs are those of the packages that were asked for.
 	needs map[string]requirement.Needs
 
@@ -118,6 +119,7 @@ func (n *Neighbours) update(ctx context.Context) error {
 			return fmt.Errorf("error reading ClusterExtension %q: %w", name, err)
 		}
 		n.roster.drop(name)
+		n.homes.drop(name)
 		if !apierrors.IsNotFound(err) {
 			n.take(ext)
 		}
@@ -136,7 +138,7 @@ func (n *Neighbours) readAll(ctx context.Context) error {
 		return fmt.Errorf("error walking catalogs: error listing catalogs: %w", err)
 	}
 	slices.SortFunc(catalogs.Items, func(a, b ocv1.ClusterCatalog) int { return cmp.Compare(a.Name, b.Name) })
-	n.listed, n.roster, n.needs = catalogs.Items, newRoster(), map[string]requirement.Needs{}
+	n.listed, n.roster, n.homes, n.needs = catalogs.Items, newRoster(), residents{}, map[string]requirement.Needs{}
 	for i := range extensions.Items {
 		n.take(&extensions.Items[i])
 	}
@@ -147,6 +149,7 @@ func (n *Neighbours) readAll(ctx context.Context) error {
 
 // take passes over an extension that has nothing installed, or soon will not have.
 func (n *Neighbours) take(ext *ocv1.ClusterExtension) {
+	n.homes.take(ext)
 	if ext.Status.Install == nil || ext.Package() == "" || !ext.DeletionTimestamp.IsZero() {
 		return
 	}

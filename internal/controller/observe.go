@@ -41,6 +41,10 @@ type Observed struct {
 	// changes, sorted.
 	Unpolled []string
 
+	// Reselects is set if the installed bundle is to be applied again with its next selection,
+	// see [bundle.Selection.Next].
+	Reselects bool
+
 	// Named is what is known of the image that the spec names, if it names one.
 	Named namedBundle
 
@@ -122,6 +126,7 @@ func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
 	}
 	observed.ServiceAccountErr = r.serviceAccount(ctx, wanted.Owner)
 	observed.Issuer = r.issuer(wanted.Owner.Name)
+	observed.Reselects = observed.isReadable() && r.reselects(ctx, wanted, observed.Installation.Installed)
 	observed.Named = r.namedBy(wanted, observed.Installation.Installed)
 	r.observeOffers(ctx, wanted.of(observed.Installation.Installed), &observed)
 	return observed

@@ -74,6 +74,10 @@ type Outcome struct {
 	// does not let them find anything.
 	LooksInVain bool
 
+	// Shared lists Services that select pods of others. At the end of a reconcile, it lists the
+	// Services of the installed bundle that cannot be changed.
+	Shared []bundle.SharedService
+
 	// Held says that nothing was tried, because the last try tells what would come of it:
 	// Stage, Err and Began are of that one.
 	Held bool
@@ -243,6 +247,10 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	}
 	r.diagnose(ctx, wanted, &outcome)
 	r.observeWorkloads(wanted, &outcome)
+	r.warnShared(&outcome)
+	if outcome.isToSelect() {
+		outcome.RecheckAfter = sooner(outcome.RecheckAfter, selectAfter)
+	}
 	r.judge(ctx, wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
 	if outcome.Pending == nil && !outcome.Onward.isWithheld() {
@@ -283,7 +291,7 @@ func onward(wanted Wanted, outcome Outcome) Target {
 		return outcome.Target
 	}
 	then := outcome.Observed
-	then.Installation, then.Issuer = installation.State{Installed: outcome.Installed}, ""
+	then.Installation, then.Issuer, then.Reselects = installation.State{Installed: outcome.Installed}, "", false
 	return decide(wanted, nil, then)
 }
 
@@ -391,6 +399,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		return
 	}
 	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
+	r.noteShared(ctx, wanted.Owner, *outcome)
 	outcome.addResult(applied)
 	r.finishHooks(ctx, wanted, outcome)
 }
@@ -537,7 +546,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 			return installation.Desired{}, err
 		}
 	}
-	return installation.Desired{
+	desired := installation.Desired{
 		Revision:     revision,
 		Objects:      rendered.Objects,
 		Hooks:        rendered.Hooks,
@@ -546,7 +555,8 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		HookDeadline: wanted.HookDeadline,
 		Annotations:  content.CSV.Annotations,
 		Preflight:    policyFor(wanted, target, unpacked.Digest),
-	}, nil
+	}
+	return desired, r.selectPods(ctx, wanted, outcome, content, &desired)
 }
 
 func (r *Reconciler) render(ctx context.Context, wanted Wanted, outcome *Outcome, content *bundle.Bundle, options bundle.Options) (*bundle.Rendered, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,6 +57,10 @@ type Reconciler struct {
 
 	// Lookup answers templates that look at the cluster for an extension; nil where nobody does.
 	Lookup func(owner object.Owner) (bundle.ChartLookup, error)
+
+	// SharedPods returns the Services among objects that select pods of others, as [bundle.Shared]
+	// does. With nil objects it uses the objects of the installed revision. It may be nil.
+	SharedPods func(ctx context.Context, owner object.Owner, objects []*unstructured.Unstructured) ([]bundle.SharedService, error)
 
 	// Forget drops what the process holds for an extension that is being deleted, or gone.
 	Forget func(ctx context.Context, extension string)
@@ -118,6 +123,9 @@ type Reconciler struct {
 
 	// prospects has what pending upgrades would do.
 	prospects sync.Map
+
+	// sharings maps each extension to the last result of SharedPods.
+	sharings sync.Map
 
 	// repairs are the repaired objects that no event has named yet.
 	repairs repairLog
@@ -340,6 +348,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.cohorts.forget(extension)
 	r.holds.forget(extension)
 	r.prospects.Delete(extension)
+	r.sharings.Delete(extension)
 	r.named.Delete(extension)
 	r.judgements.Delete(extension)
 	r.signatures.Delete(extension)

@@ -149,7 +149,7 @@ func allows(request resolve.Request, installed bundle.Identity) bool {
 // isToBeDoneAnew says that the installed bundle is to be installed once more, be it
 // the one that is wanted.
 func (o Observed) isToBeDoneAnew() bool {
-	return o.Installation.Unfinished || o.Issuer == IssuerReplaced
+	return o.Installation.Unfinished || o.Issuer == IssuerReplaced || o.Reselects
 }
 
 func toward(resolution *resolve.Resolution, installed *installation.Revision, anew bool, inputs string) Target {

@@ -36,6 +36,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, text)
 	}
 	parts = append(parts, workloadParts(outcome)...)
+	for _, one := range outcome.Shared {
+		parts = append(parts, one.Warning())
+	}
 	if len(outcome.Flapping) > 0 {
 		parts = append(parts, "changed again after each repair, and therefore repaired less often: "+excerpt.Of(outcome.Flapping, maxList)+": have them stop")
 	}

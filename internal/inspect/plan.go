@@ -18,6 +18,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/chartlookup"
@@ -141,7 +142,40 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	c.addStanding(ctx, &plan)
 	plan.addBefore(before)
-	return plan, nil
+	return plan, c.selectPods(ctx, &plan)
+}
+
+// selectPods changes the objects of plan to the selection that the controller would choose. It
+// lists Deployments as the user.
+func (c *Cluster) selectPods(ctx context.Context, plan *Plan) error {
+	if !plan.HasOperator || !bundle.Fronted(plan.Objects) {
+		return nil
+	}
+	before, isInstalled := bundle.Selects(plan.Before), plan.Extension.Status.Install != nil
+	var shared []bundle.SharedService
+	if before == bundle.SelectAuthored {
+		client, err := usage.AppsClient(c.cfg.REST, c.through)
+		if err != nil {
+			return fmt.Errorf("setting up a client: %w", err)
+		}
+		live, err := usage.Deployments(ctx, client, plan.Owner.Namespace)
+		if err != nil {
+			plan.Unknown = append(plan.Unknown, "whether Services of the bundle select pods of others: "+err.Error())
+		}
+		shared = bundle.Shared(plan.Objects, live, plan.Owner.Labels())
+	}
+	selection := bundle.FirstSelection(shared)
+	if isInstalled {
+		selection = before.Next(shared, false)
+	}
+	for _, one := range shared {
+		if one.Fixed {
+			plan.Warnings = append(plan.Warnings, one.Warning())
+		}
+	}
+	var err error
+	plan.Objects, err = bundle.WithSelection(plan.Objects, selection)
+	return err
 }
 
 // inherited returns what the extension that this one adopts has left.

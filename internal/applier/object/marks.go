@@ -46,11 +46,13 @@ func (o Owner) OwnHook(object *unstructured.Unstructured) *unstructured.Unstruct
 
 func (o Owner) labelled(object *unstructured.Unstructured) *unstructured.Unstructured {
 	labelled := object.DeepCopy()
-	labelled.SetLabels(with(textsIn(labelled, "labels"), map[string]string{
-		LabelOwnerKind: OwnerKind,
-		LabelOwnerName: o.Name,
-	}))
+	labelled.SetLabels(with(textsIn(labelled, "labels"), o.Labels()))
 	return labelled
+}
+
+// Labels are those by which the objects of the owner are found.
+func (o Owner) Labels() map[string]string {
+	return map[string]string{LabelOwnerKind: OwnerKind, LabelOwnerName: o.Name}
 }
 
 // Stamp adds what Helm puts on the objects of a release when it writes them. A

@@ -16,6 +16,7 @@ import (
 var (
 	APIServiceKind = schema.GroupKind{Group: apiregistrationv1.GroupName, Kind: "APIService"}
 	FrontKind      = schema.GroupKind{Kind: "Service"}
+	ServerKind     = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 )
 
 // serverKinds are the kinds whose pods a Service may select, and whose status shows whether a pod is ready.

@@ -22,6 +22,7 @@ const (
 	labelInputs          = "olm.operatorframework.io/inputs"
 	labelCondition       = "olm.operatorframework.io/operator-condition"
 	labelLookups         = "olm.operatorframework.io/depends-on-cluster"
+	labelSelection       = "olm.operatorframework.io/selection"
 	labelHooks           = "olm.operatorframework.io/hooks"
 	labelLastApplied     = "olm.operatorframework.io/traces"
 	labelHelmCRDs        = "olm.operatorframework.io/helm-crds"
@@ -44,6 +45,7 @@ func labelsOf(revision installation.Revision) map[string]string {
 		labelInputs:          revision.Inputs,
 		labelCondition:       revision.OperatorCondition,
 		labelLookups:         lookupsLabel(revision),
+		labelSelection:       string(revision.Selection),
 		labelHooks:           "", // known when it is recorded
 		labelLastApplied:     "", // known when the revision is complete
 		labelHelmCRDs:        "", // only for an import
@@ -97,6 +99,7 @@ func revisionFrom(rel *release.Release) installation.Revision {
 
 		OperatorCondition: rel.Labels[labelCondition],
 		DependsOnCluster:  rel.Labels[labelLookups] != "",
+		Selection:         bundle.Selection(rel.Labels[labelSelection]),
 		IsEmpty:           strings.TrimSpace(rel.Manifest) == "",
 	}
 }

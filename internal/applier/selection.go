@@ -1,0 +1,38 @@
+package applier
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+)
+
+// SharedPods returns the Services among objects that select pods of other Deployments in the
+// namespace of the extension; nil objects are those of the installed revision. It lists
+// Deployments as the ServiceAccount, and makes no request if no such Service is called by the
+// API server. If the ServiceAccount may not list Deployments, it compares objects alone.
+func (a *Applier) SharedPods(ctx context.Context, owner object.Owner, objects []*unstructured.Unstructured) ([]bundle.SharedService, error) {
+	if objects == nil {
+		installed, err := a.installed(ctx, owner)
+		if err != nil {
+			return nil, err
+		}
+		objects = installed.Objects
+	}
+	if !bundle.Fronted(objects) {
+		return nil, nil
+	}
+	client, err := impersonation.As(a.clients, owner.Account(), usage.AppsClient)
+	if err != nil {
+		return nil, err
+	}
+	live, err := usage.Deployments(ctx, client, owner.Namespace)
+	if err != nil && !isDenied(err) {
+		return nil, err
+	}
+	return bundle.Shared(objects, live, owner.Labels()), nil
+}
