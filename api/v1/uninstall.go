@@ -66,10 +66,12 @@ const (
 type ClusterExtensionUninstallConfig struct {
 	// policy says whether content goes with the extension.
 	//
-	// Delete has it deleted, as the other fields say. Orphan leaves everything,
-	// without an owner, as kubectl delete --cascade=orphan does; the
-	// ServiceAccount has to be allowed to patch it. The other fields are
-	// forbidden then. Left out, Delete.
+	// Delete has it deleted, as the other fields say, and a Namespace of the
+	// extension with all objects in it. Orphan leaves everything, without an owner,
+	// as kubectl delete --cascade=orphan does; the ServiceAccount has to be allowed
+	// to patch it. The other fields are forbidden then. Left out, Delete, but the
+	// deletion is refused while a Namespace of the extension contains objects of
+	// others.
 	//
 	// +optional
 	Policy UninstallPolicy `json:"policy,omitempty"`

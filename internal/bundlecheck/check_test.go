@@ -164,7 +164,7 @@ func TestCheck(t *testing.T) {
 		},
 		"F29: a selector that excludes the label": {
 			files: withCSV(t, "            matchLabels: {app: p}\n", "            matchLabels: {app: p}\n            matchExpressions: [{key: olm.operatorframework.io/workload, operator: DoesNotExist}]\n").appended(csvFile, webhook),
-			want: []string{`warning: the selector of Deployment "p" excludes the label olm.operatorframework.io/workload: if another operator in the namespace has the same pod labels, webhook requests can be sent to its pods`},
+			want:  []string{`warning: the selector of Deployment "p" excludes the label olm.operatorframework.io/workload: if another operator in the namespace has the same pod labels, webhook requests can be sent to its pods`},
 		},
 		"F70: an operator that uses an OperatorCondition": {
 			files: withCSV(t, "    spec:\n", "    spec:\n      permissions:\n      - rules: [{apiGroups: [operators.coreos.com], resources: [operatorconditions], verbs: [update]}]\n"),

@@ -26,12 +26,15 @@ func PrintUninstall(to io.Writer, made preview.Uninstall) error {
 			return err
 		}
 	}
-	var order, definitions []string
+	var order, definitions, namespaces []string
 	for i, line := range made.Order {
 		order = append(order, fmt.Sprintf("%d. %s", i+1, line))
 	}
 	for _, used := range made.Definitions {
 		definitions = append(definitions, used.String())
+	}
+	for _, used := range made.Namespaces {
+		namespaces = append(namespaces, used.String())
 	}
 	var warnings []string
 	if made.Warning != "" {
@@ -39,6 +42,7 @@ func PrintUninstall(to io.Writer, made preview.Uninstall) error {
 	}
 	return PrintSections(to, []Section{
 		{"custom resources, in all namespaces:", definitions},
+		{"objects that the extension does not own, in its Namespaces:", namespaces},
 		{"in this order:", order},
 		{"warning:", warnings},
 		{"not known:", made.Unknown},

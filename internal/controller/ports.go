@@ -120,6 +120,10 @@ type Uninstalls interface {
 	// It makes no request while it is known that there still are some.
 	Uses(ctx context.Context, owner object.Owner) (installation.Uses, error)
 
+	// NamespacesInUse returns the Namespaces that are deleted with an extension, and what they
+	// contain that it does not own. It reads content only if a Namespace is installed.
+	NamespacesInUse(ctx context.Context, owner object.Owner) ([]installation.NamespaceUse, error)
+
 	// KeepDefinitions has the definitions stay when the extension goes, and names those
 	// that it has done that to. It fails with [*installation.ConversionError], having
 	// written nothing, if one of them cannot do without the operator.

@@ -124,6 +124,9 @@ type Reconciler struct {
 	// prospects has what pending upgrades would do.
 	prospects sync.Map
 
+	// namespaceUses maps each extension to the Namespaces that block its deletion.
+	namespaceUses sync.Map
+
 	// sharings maps each extension to the last result of SharedPods.
 	sharings sync.Map
 
@@ -349,6 +352,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.holds.forget(extension)
 	r.prospects.Delete(extension)
 	r.sharings.Delete(extension)
+	r.namespaceUses.Delete(extension)
 	r.named.Delete(extension)
 	r.judgements.Delete(extension)
 	r.signatures.Delete(extension)

@@ -117,6 +117,10 @@ type world struct {
 	goingErr error
 	running  [][]string
 
+	// namespaces and namespacesErr are the result of NamespacesInUse.
+	namespaces    []installation.NamespaceUse
+	namespacesErr error
+
 	// registered are the API services that are left, one time after the other.
 	registered    [][]string
 	registeredErr error
@@ -146,6 +150,13 @@ func (w *world) Uses(_ context.Context, owner object.Owner) (installation.Uses, 
 		w.uses = w.uses[1:]
 	}
 	return installation.Uses{Definitions: uses}, w.usesErr
+}
+
+func (w *world) NamespacesInUse(context.Context, object.Owner) ([]installation.NamespaceUse, error) {
+	if len(w.namespaces) > 0 || w.namespacesErr != nil {
+		w.did = append(w.did, "namespaces")
+	}
+	return w.namespaces, w.namespacesErr
 }
 
 func (w *world) KeepDefinitions(context.Context, object.Owner) ([]string, error) {

@@ -177,6 +177,9 @@ func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, 
 	case hooks.ContentGoes: // nothing of it is put back, whatever it is that goes wrong
 		return r.endWithHooks(ctx, ext, wanted, hooks)
 	}
+	if progress := r.refuseNamespaces(ctx, ext, wanted); !progress.released {
+		return progress
+	}
 	steps := []func() uninstallProgress{
 		func() uninstallProgress { return r.beginWithHooks(ctx, ext, wanted, hooks) },
 		func() uninstallProgress { return r.uninstallAs(ctx, ext, wanted, policy) },

@@ -16,6 +16,9 @@ type UninstallContent struct {
 	// Uses are those of the definitions of the extension.
 	Uses []installation.Use
 
+	// Namespaces lists the Namespaces that would be deleted.
+	Namespaces []installation.NamespaceUse
+
 	// ServesAPIs says that API services are installed.
 	ServesAPIs bool
 
@@ -37,6 +40,9 @@ type UninstallPlan struct {
 	// a controller without the flag.
 	ByFlag bool
 
+	// DeletesNamespaces is set if Namespaces are deleted with all objects in them.
+	DeletesNamespaces bool
+
 	// KeepsDefinitions says that definitions and all custom resources stay, and KeepsAll
 	// that everything does.
 	KeepsDefinitions, KeepsAll bool
@@ -50,6 +56,9 @@ type UninstallPlan struct {
 
 	// Warning names custom resources whose finalizers the operator may not remove any more; empty if there are none.
 	Warning string
+
+	// RefusedNamespaces names the Namespaces that block the deletion; empty if none does.
+	RefusedNamespaces string
 }
 
 // PlanUninstall makes the plan for an extension, from what is known. Uses that could not be
@@ -74,6 +83,9 @@ func PlanUninstall(ext *ocv1.ClusterExtension, content UninstallContent) Uninsta
 		plan.Refused = refusedText(plan.Policy, counted)
 	} else if plan.Policy == UninstallDelete || plan.Policy == UninstallRefuseWhileInUse {
 		plan.Warning = heldText(ext.Name, unshared(counted))
+	}
+	if plan.DeletesNamespaces = mayDeleteNamespaces(ext, plan.Policy); !plan.DeletesNamespaces {
+		plan.RefusedNamespaces = namespacesText(slices.DeleteFunc(slices.Clone(content.Namespaces), func(use installation.NamespaceUse) bool { return use.Err != nil }))
 	}
 	return plan
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -70,8 +71,9 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	objects := look.installed(ctx, recorded)
 	definitions, areListed := look.definitions(ctx, objects)
 	uses := look.uses(ctx, definitions)
+	namespaces := c.namespaces(ctx, &look, objects)
 	plan := controller.PlanUninstall(ext, controller.UninstallContent{
-		Uses: uses, Hooks: hooks, Progress: progress,
+		Uses: uses, Namespaces: namespaces, Hooks: hooks, Progress: progress,
 		ServesAPIs: slices.ContainsFunc(recorded, func(item object.Item) bool { return item.Key.GroupKind == object.APIServiceKind }),
 		Converts:   slices.ContainsFunc(recorded, func(item object.Item) bool { return object.IsConverted(item.Object) }),
 	})
@@ -79,6 +81,9 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	facts.Deleting, facts.HasPolicyInForce = deletingText(asked.live), hasPolicyInForce(asked.live, hooks)
 	facts.Objects, facts.Uses, facts.Partial = withDefinitions(objects, definitions), uses, !isKnown || !areListed
 	look.addObstacles(ctx, plan.Policy, definitions, seen{records: isKnown, definitions: areListed, unrecorded: unrecorded(objects, uses)}, &facts)
+	facts.Namespaces = namespaces
+	isUnread := slices.ContainsFunc(namespaces, func(use installation.NamespaceUse) bool { return use.Err != nil })
+	facts.Unchecked = facts.Unchecked || isUnread && !plan.DeletesNamespaces
 	if actsAsAccount(plan.Policy) {
 		facts.Obstacles = append(facts.Obstacles, c.lackedRights(ctx, &look, lettingGo{
 			policy: plan.Policy, items: recorded, objects: objects, definitions: definitions, uses: uses,
@@ -86,6 +91,28 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	}
 	facts.Unknown = look.unknown
 	return facts, ctx.Err()
+}
+
+// namespaces counts what the Namespaces contain that would be deleted, as the user.
+func (c *Cluster) namespaces(ctx context.Context, look *uninstalling, objects []preview.InstalledObject) []installation.NamespaceUse {
+	var names []string
+	for _, one := range objects {
+		if one.Key.GroupKind == object.NamespaceKind && !one.Foreign && !one.Kept {
+			names = append(names, one.Key.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	cluster, err := discovery.NewDiscoveryClientForConfigAndClient(c.cfg.REST, c.through)
+	var uses []installation.NamespaceUse
+	if err == nil {
+		uses, err = usage.NamespacesInUse(ctx, look.reader, cluster, look.owner, names)
+	}
+	if err != nil {
+		return []installation.NamespaceUse{{Namespace: names[0], Err: err}}
+	}
+	return uses
 }
 
 // seen says what could be read as a whole.
@@ -135,7 +162,7 @@ func uninstallFactsOf(ext *ocv1.ClusterExtension, plan controller.UninstallPlan)
 	if installed := ext.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}
 	}
-	for _, obstacle := range []string{plan.Refused, plan.FailedHook} {
+	for _, obstacle := range []string{plan.Refused, plan.RefusedNamespaces, plan.FailedHook} {
 		if obstacle != "" {
 			facts.Obstacles = append(facts.Obstacles, obstacle)
 		}

@@ -44,6 +44,9 @@ type UninstallFacts struct {
 	// Uses are those of all definitions that the extension owns.
 	Uses []installation.Use
 
+	// Namespaces lists the Namespaces that would be deleted.
+	Namespaces []installation.NamespaceUse
+
 	// Partial says that there may be more objects, which are not known.
 	Partial bool
 
@@ -101,6 +104,9 @@ type Uninstall struct {
 
 	// Definitions are those among the objects, with what there is of their kinds.
 	Definitions []UsedDefinition `json:"definitions,omitempty"`
+
+	// Namespaces are those among the objects that would be deleted with objects of others.
+	Namespaces []UsedNamespace `json:"namespaces,omitempty"`
 
 	// Obstacles say why it would not go for now, one for each cause.
 	Obstacles []string `json:"obstacles,omitempty"`
@@ -197,6 +203,52 @@ func (d UsedDefinition) String() string {
 	return text
 }
 
+// UsedNamespace is a Namespace with the objects in it that the extension does not own, and that would be
+// deleted with it.
+type UsedNamespace struct {
+	Name string `json:"name"`
+
+	// Count is the number of objects; meaningless if Unknown is set.
+	Count int64 `json:"count"`
+
+	// First lists up to [installation.MaxFirst] of them.
+	First []string `json:"first,omitempty"`
+
+	// Unknown is the error if they could not be counted.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// String is the Namespace with the number of these objects and the first of them, in one line.
+func (n UsedNamespace) String() string {
+	if n.Unknown != "" {
+		return fmt.Sprintf("%s: unknown", n.Name)
+	}
+	text := fmt.Sprintf("%s: %d to delete: %s", n.Name, n.Count, strings.Join(n.First, ", "))
+	if more := n.Count - int64(len(n.First)); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// addNamespaces leaves out those with nothing of others, and returns why the others are not known.
+func (u *Uninstall) addNamespaces(facts UninstallFacts) (unknown []string) {
+	for _, use := range facts.Namespaces {
+		if facts.KeepsAll || use.Err == nil && use.Count == 0 || len(u.Namespaces) == maxObjects {
+			continue
+		}
+		used := UsedNamespace{Name: use.Namespace, Count: use.Count}
+		for _, key := range use.First {
+			used.First = append(used.First, excerpt.Line(fmt.Sprintf("%s %q", key.Kind, key.Name), maxLineBytes))
+		}
+		if use.Err != nil {
+			used.Unknown = excerpt.Line(use.Err.Error(), maxLineBytes)
+			unknown = append(unknown, fmt.Sprintf("what Namespace %q contains: %v", use.Namespace, use.Err))
+		}
+		u.Namespaces = append(u.Namespaces, used)
+	}
+	return unknown
+}
+
 // MakeUninstall makes a preview of a deletion.
 func MakeUninstall(facts UninstallFacts) Uninstall {
 	made := Uninstall{
@@ -222,6 +274,7 @@ func MakeUninstall(facts UninstallFacts) Uninstall {
 			made.Definitions = append(made.Definitions, usedDefinitionOf(use, facts))
 		}
 	}
+	unknown = append(unknown, made.addNamespaces(facts)...)
 	if cut := made.addObjects(facts); cut > 0 {
 		unknown = append(unknown, fmt.Sprintf("%d more objects are not listed", cut))
 	}

@@ -163,3 +163,29 @@ func TestPolicyUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestUninstalledNamespaces is F24: what others have in a Namespace that would be deleted is counted and named.
+func TestUninstalledNamespaces(t *testing.T) {
+	t.Parallel()
+	key := keyOf(schema.GroupKind{Kind: "ConfigMap"}, "ns", "a")
+	facts := UninstallFacts{Namespaces: []installation.NamespaceUse{
+		{Namespace: "ns", Count: 3, First: []object.Key{key}},
+		{Namespace: "empty"},
+		{Namespace: "unread", Err: errors.New("boom")},
+	}}
+	made := MakeUninstall(facts)
+	var got []string
+	for _, one := range made.Namespaces {
+		got = append(got, one.String())
+	}
+	if diff := cmp.Diff([]string{`ns: 3 to delete: ConfigMap "a" and 2 more`, "unread: unknown"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`what Namespace "unread" contains: boom`}, made.Unknown); diff != "" {
+		t.Errorf("unknown (-want +got)\n%s", diff)
+	}
+	facts.KeepsAll = true
+	if made := MakeUninstall(facts); len(made.Namespaces)+len(made.Unknown) > 0 {
+		t.Errorf("where all is kept: %v, %q", made.Namespaces, made.Unknown)
+	}
+}

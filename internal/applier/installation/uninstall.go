@@ -45,6 +45,18 @@ type Use struct {
 // MaxHeld bounds the custom resources of a definition that are named because of their finalizers.
 const MaxHeld = 3
 
+// NamespaceUse counts the objects in a Namespace of an extension that the extension does not own.
+type NamespaceUse struct {
+	Namespace string
+
+	// Count is the number of objects, and First lists up to [MaxFirst] of them.
+	Count int64
+	First []object.Key
+
+	// Err is set if they could not be counted.
+	Err error
+}
+
 // MaxFirst is how many custom resources of a definition are named.
 const MaxFirst = 10
 

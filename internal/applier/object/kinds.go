@@ -12,7 +12,7 @@ var (
 	CertificateKind = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 	SecretKind      = schema.GroupKind{Kind: "Secret"}
 	DefinitionKind  = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
-	namespaceKind   = schema.GroupKind{Kind: "Namespace"}
+	NamespaceKind   = schema.GroupKind{Kind: "Namespace"}
 	ClusterRoleKind = schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}
 
 	OperatorConditionKind = schema.GroupKind{Group: ClassicGroup, Kind: "OperatorCondition"}

@@ -49,7 +49,7 @@ func (e *MissingNamespacesError) quoted() []string {
 func Lacking(lacks func(namespace string) bool, objects []*unstructured.Unstructured) []string {
 	coming, known := map[string]bool{}, map[string]bool{}
 	for _, object := range objects {
-		if object.GroupVersionKind().GroupKind() == namespaceKind {
+		if object.GroupVersionKind().GroupKind() == NamespaceKind {
 			coming[object.GetName()] = true
 		}
 	}

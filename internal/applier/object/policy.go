@@ -47,7 +47,7 @@ func (o Owner) Has(live metav1.Object) bool {
 // all objects of others, or the ServiceAccount of the extension, without which it could do nothing more.
 func (o Owner) IsHome(key Key) bool {
 	switch key.GroupKind {
-	case schema.GroupKind{Kind: "Namespace"}:
+	case NamespaceKind:
 		return true
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		return key.Namespace == o.Namespace && key.Name == o.ServiceAccount

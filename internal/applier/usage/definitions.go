@@ -72,9 +72,13 @@ func Owned(ctx context.Context, client metadata.Interface, mapper meta.RESTMappe
 // EachOf lists the metadata of all objects of a kind in pages, of which it keeps none. It fails
 // if there are more than [MaxPages] of them.
 func EachOf(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, visit func(*metav1.PartialObjectMetadata)) error {
+	return eachOf(ctx, client.Resource(resource), resource.GroupResource(), visit)
+}
+
+func eachOf(ctx context.Context, lister metadata.ResourceInterface, resource schema.GroupResource, visit func(*metav1.PartialObjectMetadata)) error {
 	options := metav1.ListOptions{Limit: MaxListed}
 	for range MaxPages {
-		list, err := client.Resource(resource).List(ctx, options)
+		list, err := lister.List(ctx, options)
 		if err != nil {
 			return fmt.Errorf("listing the %s: %w", resource.Resource, err)
 		}
