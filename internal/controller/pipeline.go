@@ -247,10 +247,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	}
 	r.diagnose(ctx, wanted, &outcome)
 	r.observeWorkloads(wanted, &outcome)
-	r.warnShared(&outcome)
-	if outcome.isToSelect() {
-		outcome.RecheckAfter = sooner(outcome.RecheckAfter, selectAfter)
-	}
+	r.noteSelection(&outcome)
 	r.judge(ctx, wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
 	if outcome.Pending == nil && !outcome.Onward.isWithheld() {
@@ -556,7 +553,8 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		Annotations:  content.CSV.Annotations,
 		Preflight:    policyFor(wanted, target, unpacked.Digest),
 	}
-	return desired, r.selectPods(ctx, wanted, outcome, content, &desired)
+	err = r.selectPods(ctx, wanted, outcome, content, &desired)
+	return desired, err
 }
 
 func (r *Reconciler) render(ctx context.Context, wanted Wanted, outcome *Outcome, content *bundle.Bundle, options bundle.Options) (*bundle.Rendered, error) {

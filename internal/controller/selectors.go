@@ -118,8 +118,12 @@ func (r *Reconciler) noteShared(ctx context.Context, owner object.Owner, outcome
 	}
 }
 
-// warnShared adds the Services to the outcome that select pods of others, and cannot be changed.
-func (r *Reconciler) warnShared(outcome *Outcome) {
+// noteSelection adds the Services to the outcome that select pods of others, and cannot be changed, and
+// has the next reconcile come soon if it can select by the label.
+func (r *Reconciler) noteSelection(outcome *Outcome) {
+	if outcome.isToSelect() {
+		outcome.RecheckAfter = sooner(outcome.RecheckAfter, selectAfter)
+	}
 	value, _ := r.sharings.Load(outcome.Owner.Name)
 	known, _ := value.(sharing)
 	outcome.Shared = nil

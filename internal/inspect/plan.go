@@ -142,7 +142,8 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	c.addStanding(ctx, &plan)
 	plan.addBefore(before)
-	return plan, c.selectPods(ctx, &plan)
+	err = c.selectPods(ctx, &plan)
+	return plan, err
 }
 
 // selectPods changes the objects of plan to the selection that the controller would choose. It
