@@ -140,10 +140,15 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		before, plan.UnknownBefore = c.installed(ctx, plan, request.Bundles, rendering)
 		before.Objects = append(c.inherited(ctx, &plan), before.Objects...)
 	}
-	c.addStanding(ctx, &plan)
-	plan.addBefore(before)
-	err = c.selectPods(ctx, &plan)
+	err = c.complete(ctx, &plan, before)
 	return plan, err
+}
+
+// complete changes what the plan has of the choice by what is recorded and installed.
+func (c *Cluster) complete(ctx context.Context, plan *Plan, before release.RecordedContent) error {
+	c.addStanding(ctx, plan)
+	plan.addBefore(before)
+	return c.selectPods(ctx, plan)
 }
 
 // selectPods changes the objects of plan to the selection that the controller would choose. It
