@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
@@ -83,7 +81,7 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects are missing, which the release records say: %v", err))
 		found = look.marked(ctx, c)
 	}
-	return overview.MakeTree(overview.RowOf(ext), found, look.unknown, time.Now()), ctx.Err()
+	return overview.MakeTree(overview.RowOf(ext), found, look.unknown, c.cfg.Now()), ctx.Err()
 }
 
 // recorded looks at the objects of the release records.
@@ -149,9 +147,9 @@ func countOf(recorded []*unstructured.Unstructured) int {
 // metadata, as values of Secrets are nobody's business here.
 func (s *searching) look(ctx context.Context, key object.Key, resource schema.GroupVersionResource, manifest metav1.Object) overview.Found {
 	found := overview.Found{Key: key}
-	if health.HasStatus(key.GroupKind) {
+	if overview.ReadsStatus(key.GroupKind) {
 		found.Live, found.Err = s.api.Resource(resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-		if found.Err == nil && health.HasConditions(key.GroupKind) {
+		if found.Err == nil && !overview.ReadsSpec(key.GroupKind) {
 			unstructured.RemoveNestedField(found.Live.Object, "spec") // there can be many, and large ones
 		}
 	} else {
@@ -287,7 +285,7 @@ func (s *searching) search(ctx context.Context, kind listedKind) search {
 			continue
 		}
 		key := object.Key{GroupKind: kind.kind, Namespace: live.Namespace, Name: live.Name}
-		if health.HasStatus(kind.kind) {
+		if overview.ReadsStatus(kind.kind) {
 			result.found = append(result.found, s.look(ctx, key, kind.resource, live))
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -85,6 +86,12 @@ type Tree struct {
 	// Unknown is what could not be found out, a line each.
 	Unknown []string `json:"unknown,omitempty"`
 }
+
+// ReadsStatus reports whether the health of the objects of a kind depends on their status.
+func ReadsStatus(kind schema.GroupKind) bool { return health.HasStatus(kind) }
+
+// ReadsSpec reports whether the health of the objects of a kind depends on their spec.
+func ReadsSpec(kind schema.GroupKind) bool { return !health.HasConditions(kind) }
 
 // MakeTree makes a tree at a time: objects that are in no namespace first, then by namespace, kind and
 // name.

@@ -55,8 +55,11 @@ func conditionedOf(metadata metav1.Object, data []byte) *conditioned {
 	}
 	for _, data := range conditions {
 		var condition struct {
-			Type, Status, Reason, Message string
-			ObservedGeneration            int64
+			Type               string `json:"type"`
+			Status             string `json:"status"`
+			Reason             string `json:"reason"`
+			Message            string `json:"message"`
+			ObservedGeneration int64  `json:"observedGeneration"`
 		}
 		if json.Unmarshal(data, &condition) == nil {
 			read.conditions = append(read.conditions, metav1.Condition{

@@ -183,7 +183,8 @@ func TestKindsThatRunPods(t *testing.T) {
 func TestCauseOfTakenName(t *testing.T) {
 	t.Parallel()
 	served := []metav1.APIResource{
-		{Name: "widgets", SingularName: "widget", Kind: "Widget", ShortNames: []string{"wd"}}, {Name: "widgets/status", Kind: "Widget"},
+		{Name: "widgets", SingularName: "widget", Kind: "Widget", ShortNames: []string{"wd"}},
+		{Name: "widgets/status", Kind: "Widget"},
 		{Name: "gadgets", SingularName: "gadget", Kind: "Gadget"},
 	}
 	for name, want := range map[string]string{
