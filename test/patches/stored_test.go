@@ -50,6 +50,7 @@ func TestPatchesOfEveryKind(t *testing.T) {
 				{"words", (*subject).holdWords},
 				{"changes", (*subject).holdChanges},
 				{"triples", (*subject).holdTriples},
+				{"upgrades", (*subject).holdUpgrades},
 			} {
 				t.Run(phase.name, func(t *testing.T) { phase.hold(s, t) })
 			}

@@ -55,7 +55,7 @@ var suites = []suite{
 	{name: "signatures", pkg: "signatures", needs: []string{"cosign", "own"}, always: []string{"-cosign=../../bin/tools/cosign"}, expect: 30 * time.Second},
 	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, always: []string{"-browser"}, expect: 90 * time.Second},
 	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 5 * time.Minute},
-	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 3 * time.Minute},
+	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 5 * time.Minute},
 	{name: "field", pkg: "field", needs: []string{"cluster", "own"}, always: []string{"-cases"}, prints: true, expect: 4 * time.Minute},
 	{name: "charts", pkg: "charts", ci: []string{"-variations=20"}, full: []string{"-variations=200"}, expect: 10 * time.Minute},
 	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, always: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},

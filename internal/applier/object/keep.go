@@ -14,6 +14,8 @@ func keepStored(wanted, before, live map[string]any, t goType) {
 		before = map[string]any{}
 	}
 	dropExcluded(wanted, before, live, t)
+	followDefaults(wanted, before, live, t)
+	keepOthers(wanted, before, live, t)
 	for key := range before {
 		if _, said := wanted[key]; !said && live[key] == nil {
 			delete(before, key) // it is gone already

@@ -160,37 +160,37 @@ func (n node) item(list []any, i int) node {
 // dropMentioned removes fields of other writers that a message mentions, from the struct at the end of the path or the one
 // around it. Rules between two fields are reported like that.
 func dropMentioned(nodes []node, message string) (isChanged bool) {
+	isMentioned := func(name string, _ any) bool { return slices.Contains(words.FindAllString(message, -1), name) }
 	for _, one := range slices.Backward(nodes[max(0, len(nodes)-2):]) {
-		for name, drop := range one.others() {
-			if isMentioned(message, name) {
-				drop()
-				isChanged = true
+		fields, others := one.others()
+		for _, value := range others {
+			if entries, isMap := value.(map[string]any); isMap {
+				isChanged = deleteThat(entries, isMentioned) || isChanged // such as the limit of one resource
 			}
 		}
-		if isChanged {
+		maps.DeleteFunc(others, func(name string, value any) bool { return !isMentioned(name, value) })
+		if deleteThat(fields, func(name string, _ any) bool { return others[name] != nil }) || isChanged {
 			return true
 		}
 	}
 	return false
 }
 
-func isMentioned(message, name string) bool {
-	return slices.Contains(words.FindAllString(message, -1), name)
-}
-
 var words = regexp.MustCompile(`\w+`)
 
-// others returns the fields that other writers have set in a struct, with functions that remove them.
-func (n node) others() map[string]func() {
-	fields, _ := n.value.(map[string]any)
+func deleteThat(fields map[string]any, selects func(string, any) bool) bool {
+	before := len(fields)
+	maps.DeleteFunc(fields, selects)
+	return len(fields) < before
+}
+
+// others returns the fields of a struct, and those of them that only other writers have set.
+func (n node) others() (fields, others map[string]any) {
+	fields, _ = n.value.(map[string]any)
 	wanted, _ := n.wanted.(map[string]any)
-	found := map[string]func(){}
-	for name := range fields {
-		if wanted[name] == nil && name != "status" {
-			found[name] = func() { delete(fields, name) }
-		}
-	}
-	return found
+	others = maps.Clone(fields)
+	maps.DeleteFunc(others, func(name string, _ any) bool { return wanted[name] != nil || name == "status" })
+	return fields, others
 }
 
 // dropDuplicates removes entries of other writers that have the same value in a field as an entry of the revision, where
@@ -212,23 +212,32 @@ func dropDuplicates(nodes []node, path []string) (isChanged bool) {
 	return isChanged
 }
 
-// dropOthers removes all fields of other writers from the smallest struct around a place. It leaves alone the spec of a kind
-// that is built in, and structs with lists to which others add.
+// dropOthers removes all fields of other writers from the smallest struct around a place that has some. It leaves alone the
+// spec of a kind that is built in, and structs with lists to which others add.
 func dropOthers(nodes []node) bool {
 	for i, one := range slices.Backward(nodes) {
-		if _, isStruct := one.value.(map[string]any); !isStruct {
-			continue
-		}
-		others := one.others()
 		if i == 0 || i == 1 && one.t.isKnown() || one.hasMergingLists() {
 			return false
 		}
-		for _, drop := range others {
-			drop()
+		if dropUnwanted(one.value, one.wanted) {
+			return true
 		}
-		return len(others) > 0
 	}
 	return false
+}
+
+// dropUnwanted removes the fields of other writers from a struct, and from all structs in it.
+func dropUnwanted(value, wanted any) (isChanged bool) {
+	fields, others := node{value: value, wanted: wanted}.others()
+	for name := range others {
+		delete(fields, name)
+	}
+	isChanged = len(others) > 0
+	ours, _ := wanted.(map[string]any)
+	for name, inner := range fields {
+		isChanged = dropUnwanted(inner, ours[name]) || isChanged
+	}
+	return isChanged
 }
 
 func (n node) hasMergingLists() bool {

@@ -85,6 +85,9 @@ func (w ThreeWay) Patch() (Patch, error) {
 	data, after, err := documents.strategicPatch(t)
 	switch {
 	case err != nil || !documents.areReached(after, t):
+		if patch, found := documents.replacingClashing(t); found {
+			return patch, nil
+		}
 		return w.listReplacing(t)
 	case isSame(documents.live, after, t):
 		return Patch{}, nil
@@ -94,11 +97,12 @@ func (w ThreeWay) Patch() (Patch, error) {
 }
 
 // NeedsLive reports that what is wanted has empty values of which the revision before says
-// nothing, or changes a list that other writers add to. Another writer may have set them, so that the live
-// object is needed in place of the revision before.
+// nothing, changes a list that other writers add to, or drops such a list or a map. Another writer may have set them, so that
+// the live object is needed in place of the revision before.
 func (w ThreeWay) NeedsLive() bool {
 	t, _ := goTypeOf(w.Wanted.GroupVersionKind())
-	return w.changesPullSecrets(t) || addsUnset(asStored(w.Wanted, t).Object, asStored(w.before(), t).Object, t)
+	wanted, before := asStored(w.Wanted, t).Object, asStored(w.before(), t).Object
+	return w.changesPullSecrets(t) || addsUnset(wanted, before, t) || dropsShared(wanted, before, t)
 }
 
 // strategicPatch is the patch, and the object after it. It fails where it cannot be said how
@@ -112,10 +116,15 @@ func (d documents) strategicPatch(t goType) (patch, after []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	after, err = guarded(func() ([]byte, error) {
-		return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(d.live, patch, lookup)
-	})
+	after, err = appliedTo(d.live, patch, t)
 	return patch, after, err
+}
+
+// appliedTo is what a strategic patch makes of an object.
+func appliedTo(live, patch []byte, t goType) ([]byte, error) {
+	return guarded(func() ([]byte, error) {
+		return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(live, patch, strategicpatch.PatchMetaFromStruct{T: t.Type})
+	})
 }
 
 var errNoObject = errors.New("fields are not what they are in an object of this kind")

@@ -253,24 +253,71 @@ func TestPatchOf(t *testing.T) {
 			kind:   deploymentKind,
 			wanted: "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}]}]}}}",
 			live:   "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}, {name: E, value: b}]}]}}}",
-			want:   `{"spec":{"template":{"spec":{"containers":[{"env":[{"name":"E","value":"a"}],"name":"c"}]}}}}`,
+			want:   `{"spec":{"template":{"spec":{"containers":[{"env":[{"$patch":"replace"},{"name":"E","value":"a"}],"name":"c"}]}}}}`,
 		},
 		"one of two items with one key": {
 			reason: "a strategic patch would change the other one",
 			kind:   deploymentKind,
 			wanted: "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}, {name: E, value: b}]}]}}}",
 			live:   "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}, {name: E, value: c}]}]}}}",
-			want:   `{"spec":{"template":{"spec":{"containers":[{"env":[{"name":"E","value":"a"},{"name":"E","value":"b"}],"name":"c"}]}}}}`,
+			want:   `{"spec":{"template":{"spec":{"containers":[{"env":[{"$patch":"replace"},{"name":"E","value":"a"},{"name":"E","value":"b"}],"name":"c"}]}}}}`,
 		},
 		"the second of two items with one key": {
 			kind:   serviceKind,
 			wanted: "spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}",
 			live:   "spec: {ports: [{port: 53, protocol: TCP}]}",
-			want:   `{"spec":{"ports":[{"port":53,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]}}`,
+			want:   `{"spec":{"ports":[{"$patch":"replace"},{"port":53,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]}}`,
+		},
+		"F14: a port for TCP and UDP beside an injected sidecar": {
+			reason: "only that list is replaced, and entries of others are kept",
+			kind:   deploymentKind,
+			before: "spec: {template: {spec: {containers: [{name: c, image: a, ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP}]}]}}}",
+			wanted: "spec: {template: {spec: {containers: [{name: c, image: b, ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: SCTP}]}]}}}",
+			live: "spec: {template: {spec: {containers: [{name: c, image: a, env: [{name: MESH}], ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP}, " +
+				"{containerPort: 9, protocol: TCP}]}, {name: proxy}]}}}",
+			want: `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"image":"b","name":"c","ports":[{"$patch":"replace"},` +
+				`{"containerPort":53,"protocol":"TCP"},{"containerPort":53,"protocol":"SCTP"},{"containerPort":9,"protocol":"TCP"}]}]}}}}`,
+		},
+		"F14: an image beside ports for TCP and UDP": {
+			kind:   deploymentKind,
+			wanted: "spec: {template: {spec: {containers: [{name: c, image: b, ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP}]}]}}}",
+			live:   "spec: {template: {spec: {containers: [{name: c, image: a, ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP}]}, {name: proxy}]}}}",
+			want:   `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"image":"b","name":"c"}]}}}}`,
+		},
+		"F13: the default of policyTypes follows egress": {
+			reason: "egress would be denied, which the new version allows",
+			kind:   policyKind, before: "spec: {egress: [{}]}", wanted: "spec: {}", live: "spec: {egress: [{}], policyTypes: [Ingress, Egress]}",
+			want: `{"spec":{"egress":null,"policyTypes":["Ingress"]}}`,
+		},
+		"F13: policyTypes that another writer has set": {
+			kind: policyKind, before: "spec: {egress: [{}]}", wanted: "spec: {}", live: "spec: {egress: [{}], policyTypes: [Egress]}",
+			want: `{"spec":{"egress":null}}`,
+		},
+		"F13: the default of imagePullPolicy follows the image": {
+			kind: deploymentKind, before: "spec: {template: {spec: {containers: [{name: c, image: 'r:5000/c'}]}}}",
+			wanted: "spec: {template: {spec: {containers: [{name: c, image: 'r:5000/c@sha256:1'}]}}}",
+			live:   "spec: {template: {spec: {containers: [{name: c, image: 'r:5000/c', imagePullPolicy: Always}]}}}",
+			want: `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"image":"r:5000/c@sha256:1",` +
+				`"imagePullPolicy":"IfNotPresent","name":"c"}]}}}}`,
+		},
+		"F13: ports of the node go with hostNetwork": {
+			kind: deploymentKind, before: "spec: {template: {spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80}]}]}}}",
+			wanted: "spec: {template: {spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}}",
+			live:   "spec: {template: {spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}}",
+			want: `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"$setElementOrder/ports":[{"containerPort":80}],` +
+				`"name":"c","ports":[{"containerPort":80,"hostPort":null}]}],"hostNetwork":null}}}}`,
+		},
+		"F16: entries of others in a map that is dropped": {
+			kind: deploymentKind, before: "spec: {template: {spec: {nodeSelector: {a: b}}}}", wanted: "spec: {template: {spec: {}}}",
+			live: "spec: {template: {spec: {nodeSelector: {a: b, theirs: c}}}}", want: `{"spec":{"template":{"spec":{"nodeSelector":{"a":null}}}}}`,
+		},
+		"F16: entries of others in a list that is dropped": {
+			kind: deploymentKind, before: "spec: {template: {spec: {volumes: [{name: a}]}}}", wanted: "spec: {template: {spec: {}}}",
+			live: "spec: {template: {spec: {volumes: [{name: a}, {name: theirs}]}}}", want: `{"spec":{"template":{"spec":{"volumes":[{"$patch":"delete","name":"a"}]}}}}`,
 		},
 		"live item without a key": {
 			reason: "a strategic patch cannot be made",
-			kind:   accountKind, wanted: "secrets: [{name: a}]", live: "secrets: [{}]", want: `{"secrets":[{"name":"a"}]}`,
+			kind:   accountKind, wanted: "secrets: [{name: a}]", live: "secrets: [{}]", want: `{"secrets":[{"$patch":"replace"},{"name":"a"}]}`,
 		},
 		"map that this program does not know": {
 			reason: "a strategic patch cannot be made",

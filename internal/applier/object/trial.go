@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 // Trial is what an operation would make of one object, for people who ask before there is
@@ -71,9 +70,7 @@ func (p Patch) AppliedTo(live *unstructured.Unstructured) (*unstructured.Unstruc
 	}
 	var after []byte
 	if t, _ := goTypeOf(live.GroupVersionKind()); p.Kind == types.StrategicMergePatchType {
-		after, err = guarded(func() ([]byte, error) {
-			return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(document, p.Data, strategicpatch.PatchMetaFromStruct{T: t.Type})
-		})
+		after, err = appliedTo(document, p.Data, t)
 	} else {
 		after, err = jsonpatch.MergePatch(document, p.Data)
 	}

@@ -23,6 +23,7 @@ var unions = map[reflect.Type][]string{
 	reflect.TypeFor[corev1.LifecycleHandler]():                     {"exec", "httpGet", "sleep", "tcpSocket"},
 	reflect.TypeFor[corev1.Probe]():                                {"exec", "grpc", "httpGet", "tcpSocket"},
 	reflect.TypeFor[networkingv1.IngressBackend]():                 {"resource", "service"},
+	reflect.TypeFor[networkingv1.ServiceBackendPort]():             {"name", "number"},
 	reflect.TypeFor[policyv1.PodDisruptionBudgetSpec]():            {"maxUnavailable", "minAvailable"},
 }
 
