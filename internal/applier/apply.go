@@ -90,6 +90,7 @@ func (a *Applier) apply(ctx context.Context, owner object.Owner, desired install
 		return failed, err
 	}
 	result := a.result(owner, executor.Progress)
+	result.Leftovers = operation.plan.Leftovers()
 	result.Notes, result.Warnings = slices.Concat(desired.Notes, notes, operation.plan.Refusals()), warnings.Texts()
 	return result, nil
 }

@@ -102,6 +102,9 @@ type Outcome struct {
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
 
+	// Leftovers are fields that adopted objects keep, in the pass that has adopted them.
+	Leftovers []string
+
 	// Supply is what would bring what newer bundles require.
 	Supply resolve.Supply
 
@@ -397,6 +400,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 	}
 	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
 	r.noteShared(ctx, wanted.Owner, *outcome)
+	outcome.Leftovers = applied.Leftovers
 	outcome.addResult(applied)
 	r.finishHooks(ctx, wanted, outcome)
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -245,7 +246,7 @@ var afterRemoval = ctrl.Result{RequeueAfter: removalRecheck}
 // conclude writes the status and emits the events of a pass, and says when the next one is.
 func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
 	// No later pass knows these, whatever becomes of the status.
-	r.emit(ext, notesOf(outcome.Notes))
+	r.emit(ext, notesOf(append(slices.Clip(outcome.Notes), outcome.Leftovers...)))
 	r.emit(ext, keptOf(releasedBy(outcome.Applied), nil))
 	r.noteRights(ext.Name, outcome)
 	r.noteNamespaces(ctx, ext.Name, outcome)

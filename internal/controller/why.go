@@ -29,6 +29,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if text, ok := remainsTexts[outcome.Remains]; ok && outcome.RepairErr == nil {
 		parts = append(parts, text)
 	}
+	if len(outcome.Leftovers) > 0 {
+		parts = append(parts, excerpt.Of(outcome.Leftovers, maxPart))
+	}
 	if text := issuerText(outcome); text != "" {
 		parts = append(parts, text)
 	}

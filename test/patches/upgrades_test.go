@@ -260,6 +260,7 @@ var allocated = map[string]*regexp.Regexp{
 	"ClusterRole":             regexp.MustCompile(`^rules$`), // aggregated
 	"DaemonSet":               regexp.MustCompile(`^metadata\.annotations\.deprecated\.daemonset`),
 	"Deployment":              regexp.MustCompile(`^metadata\.annotations\.deployment\.kubernetes\.io/revision$`),
+	"DeviceTaintRule":         regexp.MustCompile(`^spec\.taint\.timeAdded$`),
 	"HorizontalPodAutoscaler": regexp.MustCompile(`^metadata\.annotations\.autoscaling\.alpha`),
 	"Job":                     regexp.MustCompile(`job-name$|controller-uid$|^metadata\.finalizers$`),
 	"Namespace":               regexp.MustCompile(`^metadata\.labels\.kubernetes\.io/metadata\.name$`),

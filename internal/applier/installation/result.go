@@ -32,6 +32,10 @@ type Result struct {
 	// people.
 	Notes []string
 
+	// Leftovers are texts about fields that adopted objects keep although the bundle does not set them, a line each for
+	// an object.
+	Leftovers []string
+
 	// Unwatched are kinds whose objects the ServiceAccount may not list and
 	// watch, sorted. Drift of them is only found by reading them again.
 	Unwatched []string

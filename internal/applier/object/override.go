@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 // maxCauses bounds how many causes of one refusal are evaluated.
@@ -23,8 +22,8 @@ const maxCauses = 20
 
 // Override returns the patch to send after the API server has refused one as invalid. It makes the same changes. In the places that the
 // refusal names, it also removes what another writer has set and the revision does not set: the half of a pair of fields that
-// exclude each other, or an entry of a list. All other fields of other writers are kept. The patch is empty if there is
-// nothing to remove.
+// exclude each other, or an entry of a list. All other fields of other writers are kept. A patch that the API server cannot read
+// is returned as a merge patch. The patch is empty if there is nothing to remove.
 func (w ThreeWay) Override(refusal error) (Patch, error) {
 	refused, err := w.Patch()
 	if err != nil {
@@ -36,11 +35,12 @@ func (w ThreeWay) Override(refusal error) (Patch, error) {
 	}
 	t, isBuiltin := goTypeOf(w.Wanted.GroupVersionKind())
 	root := node{value: after.Object, wanted: w.asStored(t).Wanted.Object, t: t}
-	isChanged := false
+	isChanged, isUnreadable := false, false
 	for _, cause := range causesOf(refusal) {
 		isChanged = root.override(stepsOf(cause.Field), cause.Message) || isChanged
+		isUnreadable = isUnreadable || cause.Field == "patch" // the API server knows no such field, or it is of another type
 	}
-	if !isChanged {
+	if !isChanged && !isUnreadable {
 		return Patch{}, nil
 	}
 	live, err := json.Marshal(w.Live.Object)
@@ -51,13 +51,15 @@ func (w ThreeWay) Override(refusal error) (Patch, error) {
 	if err != nil {
 		return Patch{}, fmt.Errorf("patching %s: %w", KeyOf(w.Live), err)
 	}
-	if !isBuiltin || refused.Kind == types.MergePatchType {
+	if !isBuiltin || isUnreadable || refused.Kind == types.MergePatchType {
 		data, err := jsonpatch.CreateMergePatch(live, fixed)
 		return Patch{Kind: types.MergePatchType, Data: data}, err
 	}
-	data, err := guarded(func() ([]byte, error) {
-		return strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(live, fixed, strategicpatch.PatchMetaFromStruct{T: t.Type})
-	})
+	changes := documents{before: live, wanted: fixed, live: live}
+	if patch, found := changes.replacingClashing(t); found {
+		return patch, nil
+	}
+	data, _, err := changes.strategicPatch(t)
 	return Patch{Kind: types.StrategicMergePatchType, Data: data}, err
 }
 

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Predecessor is an operator of classic OLM whose content an extension takes over in place. The
@@ -77,32 +76,7 @@ func (p Predecessor) ComponentLabel() string {
 // others have set is not in it, so that it stays. Certificates are not, either, nor the trust
 // in them: both are in use.
 func (p Predecessor) Applied(live *unstructured.Unstructured) *unstructured.Unstructured {
-	set := map[string]any{}
-	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource != "" || entry.FieldsV1 == nil || !slices.Contains(classicManagers, entry.Manager) {
-			continue
-		}
-		var fields map[string]any
-		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
-			set = unite(set, fields)
-		}
-	}
-	before := &unstructured.Unstructured{Object: map[string]any{}}
-	if applied, ok := only(live.Object, set).(map[string]any); ok && len(set) > 0 {
-		before.Object = runtime.DeepCopyJSON(applied)
-	}
-	before.SetGroupVersionKind(live.GroupVersionKind())
-	before.SetNamespace(live.GetNamespace())
-	before.SetName(live.GetName())
-	switch live.GroupVersionKind().GroupKind() {
-	case SecretKind:
-		unstructured.RemoveNestedField(before.Object, "data")
-	case DefinitionKind:
-		unstructured.RemoveNestedField(before.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
-	case APIServiceKind:
-		unstructured.RemoveNestedField(before.Object, "spec", "caBundle")
-	}
-	return before
+	return applied(live, setBy(live, func(manager string) bool { return slices.Contains(classicManagers, manager) }))
 }
 
 // unite gives the fields that are in either of two sets.

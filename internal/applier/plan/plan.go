@@ -83,6 +83,11 @@ type Step struct {
 	// blocked is set for an object of a repair that could not be read, or that belongs to somebody else.
 	blocked bool
 
+	// adopts is set if the object may be one that an earlier owner has left, of which no revision tells what that has set.
+	// leftovers are the fields that it keeps, for people.
+	adopts    bool
+	leftovers string
+
 	// refusal is why the API server refuses an object that stays as it is; nil for all others.
 	refusal error
 }
@@ -203,6 +208,7 @@ func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructur
 	plan.prune = nil
 	steps := make([]*Step, 0, len(plan.Steps))
 	for i := range plan.Steps {
+		plan.Steps[i].adopts = false // what is installed was adopted before
 		steps = append(steps, &plan.Steps[i])
 	}
 	plan.unread = eachStep(ctx, steps, p.read, "reading")
@@ -235,7 +241,8 @@ func (p *Planner) Plan(wanted, before []*unstructured.Unstructured, helmCRDs []s
 	result := &Plan{Owner: p.Owner, mapper: p.mapper}
 	for _, item := range items {
 		p.Owner.Stamp(item.Object)
-		result.Steps = append(result.Steps, Step{Item: item, before: old[item.Key].Object, legacy: left[item.Key]})
+		before := old[item.Key].Object
+		result.Steps = append(result.Steps, Step{Item: item, before: before, adopts: before == nil, legacy: left[item.Key]})
 		delete(old, item.Key)
 	}
 	for _, item := range old {

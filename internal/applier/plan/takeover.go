@@ -21,13 +21,40 @@ func (s *Step) ownedBy(owner object.Owner) bool {
 	return owner.OwnsAs(s.Object, s.Live) || s.before != nil && owner.OwnsAs(s.before, s.Live)
 }
 
-// takeBefore takes what classic OLM has set in an object of the predecessor for the revision before, so that
-// what the bundle does not have goes, and what others have set stays. The predecessor need not have left the
-// object: a preview is asked for before it does, and classic OLM may have come back to it.
+// takeBefore takes what an earlier owner has set in an object for the revision before, so that fields that the bundle does
+// not set are removed, and fields of others are kept. Classic OLM need not have left its object: a preview is asked for
+// before it does, and classic OLM may have come back to it.
 func (s *Step) takeBefore(owner object.Owner) {
-	if s.before == nil && s.Live != nil && owner.Predecessor.Had(s.Live) {
+	switch {
+	case s.before != nil || s.Live == nil:
+	case owner.Predecessor.Had(s.Live):
 		s.before = owner.Predecessor.Applied(s.Live)
+	case s.adopts && !owner.Has(s.Live) && s.mayHave(owner) && !s.inherits():
+		s.before = object.AppliedBefore(s.Live)
+		s.leftovers = object.Leftovers(s.Live, s.Object, false)
 	}
+}
+
+// keepEarlier has an adopted object keep what an earlier owner has set: the API server may refuse to remove it, because the
+// field cannot be changed. It reports whether that is another patch.
+func (s *Step) keepEarlier() bool {
+	if !s.adopts || s.before == nil {
+		return false
+	}
+	s.adopts, s.before = false, nil
+	s.leftovers = object.Leftovers(s.Live, s.Object, true)
+	return true
+}
+
+// Leftovers describes the fields that adopted objects keep although the bundle does not set them.
+func (p *Plan) Leftovers() []string {
+	var texts []string
+	for i := range p.Steps {
+		if text := p.Steps[i].leftovers; text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }
 
 // wanted is the object as it is to be. A Secret without data is for a certificate. Classic OLM keeps one in a

@@ -86,6 +86,9 @@ func (w writer) createOrPatch(ctx context.Context, s *Step) (*unstructured.Unstr
 		return s.Live, nil
 	}
 	live, err := w.send(ctx, s, patch)
+	if apierrors.IsInvalid(err) && s.keepEarlier() {
+		return w.createOrPatch(ctx, s)
+	}
 	if s.state != cached && apierrors.IsInvalid(err) && preflight.Immutable(s.Key.GroupKind, s.Live, err) == nil {
 		return w.override(ctx, s, err)
 	}
