@@ -21,7 +21,7 @@ const maxCertificateSteps = 8
 // errUnsettledCertificates says that each step called for another one.
 var errUnsettledCertificates = errors.New("the certificates of webhooks do not settle")
 
-// errIncompleteCertificates is for a webhook that is not created, because the API server would not trust its server.
+// errIncompleteCertificates reports a webhook that is not created, because the API server would not trust its server.
 var errIncompleteCertificates = errors.New("waiting for other objects of the certificates of webhooks, which could not be written")
 
 // executorOf makes an executor that gives whatever calls a server the trust in its certificate when it is

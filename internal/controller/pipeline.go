@@ -102,7 +102,7 @@ type Outcome struct {
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
 
-	// Leftovers are fields that adopted objects keep, in the pass that has adopted them.
+	// Leftovers are fields that adopted objects keep, in the reconcile that has adopted them.
 	Leftovers []string
 
 	// Supply is what would bring what newer bundles require.

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
@@ -433,7 +434,17 @@ func refusals() map[string]situation {
 		},
 		"A field cannot be changed":            {outcome: upgrading(StageApply, immutableSelector()), next: "spec.install.replaceImmutable"},
 		"What is installed cannot be repaired": {outcome: repair, next: "kubectl extension bundle rbac"},
+		"The API server refuses what another client has set": {outcome: otherWriter(), next: `have "kubectl-edit" leave out these fields`},
 	}
+}
+
+// otherWriter is F12: two fields exclude each other, and one of them is set by another client again and again.
+func otherWriter() Outcome {
+	refusal := &object.RefusedError{Managers: []string{"kubectl-edit"}, Err: apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, sampleName,
+		field.ErrorList{field.Invalid(field.NewPath("spec", "maxReplicas"), 3, "must be greater than or equal to `minReplicas`")})}
+	outcome := atRest(failing(StageRepair, refused("applying", keyOf("HorizontalPodAutoscaler", sampleName, sampleName), refusal)))
+	outcome.RepairErr = outcome.Err
+	return outcome
 }
 
 // withValues is of an extension whose spec has values for a chart.

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// An extension adopts an object that an earlier owner has left, by its marks. No record tells what that owner has set. Its field
-// manager does.
+// An extension adopts an object that an earlier owner has left, by its marks. No release record has the manifest of that owner,
+// but managed fields contain what its field manager has set.
 
 // earlierManagers are the field managers of programs that install bundles and charts: what they have set is of an earlier
 // version, and is removed. Fields of other managers may be the work of a user: they are kept and reported.
@@ -31,8 +31,8 @@ func AppliedBefore(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return applied(live, set)
 }
 
-// Leftovers describes the fields that an adopted object keeps although the manifest does not set them: those that other writers
-// than the earlier owner have set, or all. The text is empty if there are none.
+// Leftovers describes the fields that an adopted object keeps although the manifest does not set them: fields of other writers
+// than the earlier owner, or all fields. The text is empty if there are none.
 func Leftovers(live, wanted *unstructured.Unstructured, all bool) string {
 	var found Difference
 	managers := map[string]bool{}
@@ -132,7 +132,7 @@ func setBy(live *unstructured.Unstructured, selects func(manager string) bool) m
 	return set
 }
 
-// applied is what of an object a set of fields has, as the revision before. Certificates are not in it, nor the trust in
+// applied returns the part of an object that a set of fields has, as the revision before. Certificates are not in it, nor the trust in
 // them: both are in use.
 func applied(live *unstructured.Unstructured, set map[string]any) *unstructured.Unstructured {
 	before := &unstructured.Unstructured{Object: map[string]any{}}

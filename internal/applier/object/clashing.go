@@ -55,7 +55,7 @@ type placeStep struct {
 	key             any
 }
 
-// takeClashing removes the lists with clashing entries from the three, and returns those that are to be replaced.
+// takeClashing removes the lists with clashing entries from the three, and returns the lists to be replaced.
 func takeClashing(wanted, before, live map[string]any, t goType, path []placeStep) (found []clashing) {
 	for field, value := range wanted {
 		inner := t.below(field)
@@ -111,7 +111,7 @@ func withOthers(wanted []any, before, live any, mergeKey string) []any {
 	return items
 }
 
-// addTo has a patch replace the list.
+// addTo adds to a patch that the list is replaced.
 func (c clashing) addTo(patch map[string]any) {
 	last := len(c.path) - 1
 	for _, step := range c.path[:last] {

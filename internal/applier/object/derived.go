@@ -77,8 +77,8 @@ func listOf(value any) []any {
 	return list
 }
 
-// keepOthers has a map or list that a revision drops be wanted without entries, if another writer has added some: these are
-// kept. Otherwise a patch would remove the map or list with all entries.
+// keepOthers adds an empty map or list to what is wanted, for one that a revision drops and to which another writer has added
+// entries. These are kept. Otherwise a patch would remove the map or list with all entries.
 func keepOthers(wanted, before, live map[string]any, t goType) {
 	for key, value := range before {
 		if wanted[key] != nil || !isShared(t, key) {

@@ -63,7 +63,7 @@ func (w ThreeWay) Override(refusal error) (Patch, error) {
 	return Patch{Kind: types.StrategicMergePatchType, Data: data}, err
 }
 
-// causesOf returns what an answer of the API server says of fields.
+// causesOf returns the causes in an answer of the API server, each about one field.
 func causesOf(refusal error) []metav1.StatusCause {
 	answer := apierrors.APIStatus(nil)
 	if !errors.As(refusal, &answer) || answer.Status().Details == nil {
@@ -91,7 +91,7 @@ type removed struct{}
 type node struct {
 	value any
 
-	// wanted is what the revision has there; nil if another writer has set the value.
+	// wanted is the value of the revision in this place; nil if another writer has set the value.
 	wanted any
 
 	t      goType
@@ -202,7 +202,7 @@ func dropDuplicates(nodes []node, path []string) (isChanged bool) {
 	if last < 2 || !nodes[last-1].isItem {
 		return false
 	}
-	list, _ := nodes[last-2].value.([]any) // it has items
+	list, _ := nodes[last-2].value.([]any) // a list, as it has items
 	for i := range list {
 		other := nodes[last-2].item(list, i)
 		fields, _ := other.value.(map[string]any)

@@ -120,7 +120,7 @@ func (d documents) strategicPatch(t goType) (patch, after []byte, err error) {
 	return patch, after, err
 }
 
-// appliedTo is what a strategic patch makes of an object.
+// appliedTo returns an object after a strategic patch.
 func appliedTo(live, patch []byte, t goType) ([]byte, error) {
 	return guarded(func() ([]byte, error) {
 		return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(live, patch, strategicpatch.PatchMetaFromStruct{T: t.Type})

@@ -47,7 +47,7 @@ func (s *Step) wantsTheSame(owner object.Owner) bool {
 	return isSameManifest(owner, s.before, s.Object)
 }
 
-// isSameManifest compares an object of an earlier revision with one that is stamped.
+// isSameManifest compares an object of an earlier revision with a stamped object.
 func isSameManifest(owner object.Owner, earlier, stamped *unstructured.Unstructured) bool {
 	before := earlier.DeepCopy()
 	owner.Stamp(before)

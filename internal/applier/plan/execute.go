@@ -141,7 +141,7 @@ func wavesOf(steps []Step) [][]*Step {
 func (e *Executor) write(ctx context.Context, s *Step) error {
 	switch {
 	case s.refusal != nil:
-		return nil // it stays as it is
+		return nil // the object is left unchanged
 	case s.state == untouched:
 		e.leave(s)
 		return nil

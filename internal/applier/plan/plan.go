@@ -80,15 +80,15 @@ type Step struct {
 	// written is what was changed by the request that was sent; nil if there was none.
 	written *object.Difference
 
-	// blocked is set for an object of a repair that could not be read, or that belongs to somebody else.
+	// blocked is set for an object of a repair that could not be read, or that belongs to another owner.
 	blocked bool
 
-	// adopts is set if the object may be one that an earlier owner has left, of which no revision tells what that has set.
-	// leftovers are the fields that it keeps, for people.
+	// adopts is set if no revision has the object, so that an earlier owner may have left it. leftovers describes the fields
+	// that it keeps then.
 	adopts    bool
 	leftovers string
 
-	// refusal is why the API server refuses an object that stays as it is; nil for all others.
+	// refusal is why the API server refuses an object that is left unchanged; nil for all others.
 	refusal error
 }
 
@@ -143,7 +143,7 @@ type Plan struct {
 	// refuses to write the object, an upgrade leaves the object as it is: it does not touch it. It may be nil.
 	Installed func(context.Context) ([]*unstructured.Unstructured, error)
 
-	// conflicts is about objects of a repair that belong to somebody else, and unread about those that could not be
+	// conflicts names the objects of a repair that belong to another owner, and unread the objects that could not be
 	// read. They are not written.
 	conflicts error
 	unread    []ObjectFailure
@@ -198,7 +198,7 @@ func (p *Planner) Inspect(ctx context.Context, plan *Plan) error {
 // PlanRepair plans the repair of objects of the installed revision, and reads them. Fields
 // that later, failed revisions have added are removed; objects that only those have stay.
 // It makes no dry run: each object that is put back is worth it, whether or not the others
-// can be. For the same reason it goes on without objects that cannot be read or belong to somebody else:
+// can be. For the same reason it goes on without objects that cannot be read or belong to another owner:
 // see [Plan.Blocked].
 func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructured.Unstructured) (*Plan, error) {
 	plan, err := p.Plan(installed, tried, nil)
@@ -221,7 +221,7 @@ func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructur
 }
 
 // Blocked is an error about each object of a repair that is not written, because it could not be read or belongs to
-// somebody else.
+// another owner.
 func (p *Plan) Blocked() error { return errors.Join(p.conflicts, newObjectsError(p.unread)) }
 
 // Plan makes a step for each object of a new revision, and for each object of earlier

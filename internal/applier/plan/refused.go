@@ -13,9 +13,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// toleratedApart returns the failures that an upgrade does not tolerate. It notes the refusals that it tolerates: those of objects
-// that the installed revision has like the new one. Without that, an object that somebody has changed into one that the
-// API server refuses would block all upgrades. The next repair reports it.
+// toleratedApart returns the failures that an upgrade does not tolerate. It tolerates and notes refusals of objects that the
+// installed revision has with the same manifest. Otherwise a user could block all upgrades by a change after which the
+// API server refuses an object. The next repair reports it.
 func (p *Plan) toleratedApart(ctx context.Context, failures []ObjectFailure) ([]ObjectFailure, error) {
 	isRefused := func(failure ObjectFailure) bool { return isLasting(failure.Err) }
 	if p.Installed == nil || !slices.ContainsFunc(failures, isRefused) {
@@ -58,17 +58,17 @@ func isLasting(err error) bool {
 	return false
 }
 
-// HasRefusals reports whether any object stays as it is because the API server refuses it.
+// HasRefusals reports whether any object is left unchanged because the API server refuses it.
 func (p *Plan) HasRefusals() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.refusal != nil })
 }
 
-// Refusals returns a note for each object that stays as it is because the API server refuses it.
+// Refusals returns a note for each object that is left unchanged because the API server refuses it.
 func (p *Plan) Refusals() []string {
 	var notes []string
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.refusal != nil {
-			notes = append(notes, fmt.Sprintf("%s stays as it is: %s", s.Key, excerpt.Line(s.refusal.Error(), maxFailure)))
+			notes = append(notes, fmt.Sprintf("%s is left unchanged: %s", s.Key, excerpt.Line(s.refusal.Error(), maxFailure)))
 		}
 	}
 	return notes

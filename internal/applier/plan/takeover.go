@@ -21,7 +21,7 @@ func (s *Step) ownedBy(owner object.Owner) bool {
 	return owner.OwnsAs(s.Object, s.Live) || s.before != nil && owner.OwnsAs(s.before, s.Live)
 }
 
-// takeBefore takes what an earlier owner has set in an object for the revision before, so that fields that the bundle does
+// takeBefore uses what an earlier owner has set in an object as the revision before, so that fields that the bundle does
 // not set are removed, and fields of others are kept. Classic OLM need not have left its object: a preview is asked for
 // before it does, and classic OLM may have come back to it.
 func (s *Step) takeBefore(owner object.Owner) {
@@ -35,8 +35,8 @@ func (s *Step) takeBefore(owner object.Owner) {
 	}
 }
 
-// keepEarlier has an adopted object keep what an earlier owner has set: the API server may refuse to remove it, because the
-// field cannot be changed. It reports whether that is another patch.
+// keepEarlier keeps what an earlier owner has set in an adopted object: the API server may refuse to remove a field that
+// cannot be changed. It reports whether the patch is another one then.
 func (s *Step) keepEarlier() bool {
 	if !s.adopts || s.before == nil {
 		return false
