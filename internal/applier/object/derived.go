@@ -17,7 +17,7 @@ func followDefaults(wanted, before, live map[string]any, t goType) {
 			followDefault(wanted, before, live, "imagePullPolicy", pullPolicyFor)
 		}
 	case reflect.TypeFor[corev1.PodSpec]():
-		if before["hostNetwork"] == true && wanted["hostNetwork"] != true {
+		if leavesHostNetwork(wanted, before) {
 			for _, list := range []string{"containers", "initContainers"} {
 				dropHostPorts(wanted[list], before[list], live[list])
 			}
@@ -27,6 +27,10 @@ func followDefaults(wanted, before, live map[string]any, t goType) {
 			followDefault(wanted, before, live, "policyTypes", policyTypesFor)
 		}
 	}
+}
+
+func leavesHostNetwork(wanted, before map[string]any) bool {
+	return before["hostNetwork"] == true && wanted["hostNetwork"] != true
 }
 
 func followDefault(wanted, before, live map[string]any, field string, defaultOf func(map[string]any) any) {
@@ -122,12 +126,15 @@ func hasOtherItems(live []any, before any, mergeKey string) bool {
 	return false
 }
 
-// dropsShared reports whether a value drops a field to which other writers can add entries.
+// dropsShared reports whether a value drops a field to which other writers, or the API server, can add entries.
 func dropsShared(wanted, before any, t goType) bool {
 	t = t.of(before)
 	switch before := before.(type) {
 	case map[string]any:
 		wanted, _ := wanted.(map[string]any)
+		if t.Type == reflect.TypeFor[corev1.PodSpec]() && leavesHostNetwork(wanted, before) {
+			return true
+		}
 		for key, value := range before {
 			inner := t.below(key)
 			if wanted[key] == nil && isShared(t, key) || wanted[key] != nil && inner.isKnown() && dropsShared(wanted[key], value, inner) {

@@ -181,7 +181,13 @@ func TestNeedsLive(t *testing.T) {
 		"an item of a list that is replaced": {
 			policy(`{"ingress":[{"from":[]}]}`), policy(`{"ingress":[{"from":[],"ports":[]}]}`), false,
 		},
-		"a kind that is not built-in": {custom(`{}`), custom(`{"paused":false}`), false},
+		"F16: a map that is dropped": {deployment(`{"template":{"spec":{"nodeSelector":{"a":"b"}}}}`), deployment(`{"template":{"spec":{}}}`), true},
+		"F16: a list of an item that is dropped": {
+			deployment(`{"template":{"spec":{"containers":[{"name":"a","env":[{"name":"E"}]}]}}}`), deployment(`{"template":{"spec":{"containers":[{"name":"a"}]}}}`), true,
+		},
+		"F13: hostNetwork that is dropped": {deployment(`{"template":{"spec":{"hostNetwork":true}}}`), deployment(`{"template":{"spec":{}}}`), true},
+		"a list that is replaced, dropped": {policy(`{"ingress":[]}`), policy(`{}`), false},
+		"a kind that is not built-in":      {custom(`{}`), custom(`{"paused":false}`), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

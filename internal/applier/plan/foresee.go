@@ -37,12 +37,20 @@ func (p *Planner) Foresee(ctx context.Context, plan *Plan) []object.Trial {
 	failures = append(failures, eachStep(ctx, steps[:wanted], func(ctx context.Context, s *Step) error {
 		return p.foresee(ctx, plan, s, trials[s.Key])
 	}, "trying")...)
-	for _, failure := range p.unblock(ctx, plan, failures) {
+	failures = p.unblock(ctx, plan, failures)
+	if tolerated, err := plan.toleratedApart(ctx, failures); err == nil {
+		failures = tolerated
+	}
+	for _, failure := range failures {
 		trials[failure.Object].Err = failure.Refusal()
 	}
 	for i := range plan.Steps {
-		if s := &plan.Steps[i]; len(s.blockers) > 0 {
+		s := &plan.Steps[i]
+		if len(s.blockers) > 0 {
 			trials[s.Key].Untried = object.UntriedOwn
+		}
+		if s.refusal != nil { // an upgrade would leave it unchanged
+			*trials[s.Key] = object.Trial{Key: s.Key, Change: object.Unchanged, Live: s.Live, After: s.Live}
 		}
 	}
 	var found []object.Trial

@@ -202,3 +202,28 @@ func TestUpgradesGoOn(t *testing.T) {
 		})
 	}
 }
+
+// TestPreviewsGoOn is F11: a preview agrees with the upgrade.
+func TestPreviewsGoOn(t *testing.T) {
+	t.Parallel()
+	owner := object.Owner{Name: "x", UID: "uid", Namespace: "ns"}
+	for name, version := range map[string]string{"F11: not touched": "1", "F11: changed": "2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+			refuse(client, "create", "configmaps", "a", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", nil))
+			planner := NewPlanner(client, installedMapper(), owner, nil)
+			before := ownedBy(t, owner, installedObjects[:1])
+			wanted := ownedBy(t, owner, []string{strings.Replace(installedObjects[0], `"1"`, `"`+version+`"`, 1)})
+			planned, err := planner.Plan(wanted, before, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			planned.Installed = func(context.Context) ([]*unstructured.Unstructured, error) { return before, nil }
+			trials := planner.Foresee(t.Context(), planned)
+			if len(trials) != 1 || (trials[0].Err != nil) != (version == "2") || (trials[0].Change == object.Unchanged) != (version == "1") {
+				t.Errorf("trials = %+v", trials)
+			}
+		})
+	}
+}
