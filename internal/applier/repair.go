@@ -64,29 +64,40 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	kept, err := a.restore(ctx, owner, executor, planned, extent.objects)
 	repaired := executor.Repaired(isFirst, known.IsPutOff)
 	known.NoteRepairs(repaired, now)
-	if err == nil {
-		known.Rest(now)
-	}
-	switch {
-	case err != nil: // what could not be written is tried again after a while, whatever else there is to do
+	if err != nil { // what could not be written is tried again after a while, whatever else there is to do
 		known.SettleSome(finished(planned, executor.Progress.Left), drift.Certificates{})
-	case !extent.all:
-		a.settleSome(owner, known, executor.Progress.Left, kept)
-	case left == nil, !meta.IsNoMatchError(left): // until all of them are known that can be there, none is
-		a.settle(owner, known, executor.Progress.Left, kept)
-		memory.lacking = namespacesIn(left)
-	}
-	if extent.all && !extent.watched && (err == nil || isFirst) {
-		a.watch(owner, planned.Items(), executor.Progress.Left.Since())
-	}
-	if err != nil {
+		if isFirst {
+			a.watchRepaired(owner, extent, planned, executor.Progress.Left)
+		}
 		failed := resultOf(executor.Progress)
 		failed.Differences = repaired
 		return failed, errors.Join(err, left)
 	}
+	known.Rest(now)
+	a.settleRepair(owner, extent, executor.Progress.Left, kept, left)
+	a.watchRepaired(owner, extent, planned, executor.Progress.Left)
 	result := a.result(owner, executor.Progress)
 	result.Differences, result.Warnings = repaired, warnings.Texts()
 	return result, left
+}
+
+// settleRepair notes how a repair has left its objects. Left is why some of them cannot be there.
+func (a *Applier) settleRepair(owner object.Owner, extent extent, objects drift.Left, kept drift.Certificates, left error) {
+	memory := a.memory(owner)
+	switch {
+	case !extent.all:
+		a.settleSome(owner, memory.drift, objects, kept)
+	case left == nil, !meta.IsNoMatchError(left): // until all of them are known that can be there, none is
+		a.settle(owner, memory.drift, objects, kept)
+		memory.lacking = namespacesIn(left)
+	}
+}
+
+// watchRepaired has the objects of a repair of all objects watched, unless they are.
+func (a *Applier) watchRepaired(owner object.Owner, extent extent, planned *plan.Plan, left drift.Left) {
+	if extent.all && !extent.watched {
+		a.watch(owner, planned.Items(), left.Since())
+	}
 }
 
 // planRepair leaves out what cannot be there, and gives why.

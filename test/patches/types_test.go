@@ -155,7 +155,8 @@ func storable(value any, t reflect.Type) any {
 			if inner = storable(inner, innerType); inner == nil {
 				continue
 			}
-			isCollection := innerType != nil && (innerType.Kind() == reflect.Map || innerType.Kind() == reflect.Slice)
+			isEntry := pointedAt(t) == reflect.TypeFor[map[string][]byte]() // which is there if it is empty
+			isCollection := innerType != nil && !isEntry && (innerType.Kind() == reflect.Map || innerType.Kind() == reflect.Slice)
 			if isCollection && reflect.ValueOf(inner).Len() == 0 {
 				continue
 			}

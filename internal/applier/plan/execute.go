@@ -140,8 +140,8 @@ func wavesOf(steps []Step) [][]*Step {
 
 func (e *Executor) write(ctx context.Context, s *Step) error {
 	switch {
-	case s.refusal != nil:
-		return nil // the object is left unchanged
+	case s.isLeft():
+		return nil
 	case s.state == untouched:
 		e.leave(s)
 		return nil

@@ -58,6 +58,9 @@ func isLasting(err error) bool {
 	return false
 }
 
+// isLeft reports whether the object is left unchanged because the API server refuses it.
+func (s *Step) isLeft() bool { return s.refusal != nil }
+
 // HasRefusals reports whether any object is left unchanged because the API server refuses it.
 func (p *Plan) HasRefusals() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.refusal != nil })
