@@ -408,11 +408,10 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 		}
 		return found, true
 	}
-	var held interface {
+	if held, isHeld := errors.AsType[interface {
 		error
 		Extension() string
-	}
-	if errors.As(outcome.Err, &held) {
+	}](outcome.Err); isHeld {
 		pkg := outcome.Target.Bundle.Package
 		is := func(n Neighbour) bool { return n.Name == held.Extension() && n.Bundle.Package == pkg }
 		if slices.ContainsFunc(outcome.Observed.Surroundings.Neighbours, is) {
@@ -478,7 +477,6 @@ func nextOf(outcome Outcome) string {
 	if collision, ok := errors.AsType[*object.CollisionError](outcome.Err); ok {
 		return nextCollision(outcome, collision)
 	}
-	var refused *object.RefusedError
 	message, details := refusal.Status().Message, refusal.Status().Details
 	switch err := outcome.Err; {
 	case strings.Contains(message, "admission webhook"):
@@ -495,13 +493,8 @@ func nextOf(outcome Outcome) string {
 		return nextAdmission(outcome, message)
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
 		return fmt.Sprintf("create namespace %q", details.Name)
-	case errors.As(err, &refused):
-		return fmt.Sprintf("have %s leave out these fields, or remove them from the object; the controller retries automatically",
-			object.NameManagers(refused.Managers))
-	case outcome.Stage == StageRepair && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
-		return "undo what was changed in the object since it was installed; the controller retries automatically"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return "the API server does not take the object as it is; " + nextContent(outcome)
+		return nextRefused(outcome)
 	}
 	return nextRetry
 }
@@ -530,4 +523,17 @@ func nextCollision(outcome Outcome, collision *object.CollisionError) string {
 		return "if nothing needs it, delete it, or " + nextContent(outcome)
 	}
 	return nextContent(outcome)
+}
+
+// nextRefused returns what to do about an object that is invalid for the API server.
+func nextRefused(outcome Outcome) string {
+	refused, isOthers := errors.AsType[*object.RefusedError](outcome.Err)
+	switch {
+	case isOthers:
+		return fmt.Sprintf("have %s leave out these fields, or remove them from the object; the controller retries automatically",
+			object.NameManagers(refused.Managers))
+	case outcome.Stage == StageRepair:
+		return "undo what was changed in the object since it was installed; the controller retries automatically"
+	}
+	return "the API server does not take the object as it is; " + nextContent(outcome)
 }
