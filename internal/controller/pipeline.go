@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
@@ -102,7 +103,7 @@ type Outcome struct {
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
 
-	// Leftovers are fields that adopted objects keep, in the reconcile that has adopted them.
+	// Leftovers are fields that adopted objects keep since the bundle was applied.
 	Leftovers []string
 
 	// Supply is what would bring what newer bundles require.
@@ -398,9 +399,8 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		outcome.Stage, outcome.Err, outcome.Began, outcome.Applied = StageApply, err, true, &applied
 		return
 	}
-	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
+	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, slices.Concat(applied.Notes, applied.Leftovers), &applied
 	r.noteShared(ctx, wanted.Owner, *outcome)
-	outcome.Leftovers = applied.Leftovers
 	outcome.addResult(applied)
 	r.finishHooks(ctx, wanted, outcome)
 }

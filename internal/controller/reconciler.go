@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,6 +127,9 @@ type Reconciler struct {
 	// namespaceUses maps each extension to the Namespaces that block its deletion.
 	namespaceUses sync.Map
 
+	// leftovers maps each extension to the fields that its adopted objects keep.
+	leftovers sync.Map
+
 	// sharings maps each extension to the last result of SharedPods.
 	sharings sync.Map
 
@@ -246,7 +248,8 @@ var afterRemoval = ctrl.Result{RequeueAfter: removalRecheck}
 // conclude writes the status and emits the events of a pass, and says when the next one is.
 func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
 	// No later pass knows these, whatever becomes of the status.
-	r.emit(ext, notesOf(append(slices.Clip(outcome.Notes), outcome.Leftovers...)))
+	r.noteLeftovers(&outcome)
+	r.emit(ext, notesOf(outcome.Notes))
 	r.emit(ext, keptOf(releasedBy(outcome.Applied), nil))
 	r.noteRights(ext.Name, outcome)
 	r.noteNamespaces(ctx, ext.Name, outcome)
@@ -353,6 +356,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.holds.forget(extension)
 	r.prospects.Delete(extension)
 	r.sharings.Delete(extension)
+	r.leftovers.Delete(extension)
 	r.namespaceUses.Delete(extension)
 	r.named.Delete(extension)
 	r.judgements.Delete(extension)

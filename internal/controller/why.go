@@ -22,16 +22,7 @@ import (
 // of the other conditions are fixed; this one has what they leave open.
 func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	first := openingOf(outcome, v)
-	var parts []string
-	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
-		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
-	}
-	if text, ok := remainsTexts[outcome.Remains]; ok && outcome.RepairErr == nil {
-		parts = append(parts, text)
-	}
-	if len(outcome.Leftovers) > 0 {
-		parts = append(parts, excerpt.Of(outcome.Leftovers, maxPart))
-	}
+	parts := contentParts(outcome)
 	if text := issuerText(outcome); text != "" {
 		parts = append(parts, text)
 	}
@@ -65,6 +56,20 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, textAffected+excerpt.Of(outcome.Dependents, maxList))
 	}
 	return within(first, parts, explain(outcome.Owner))
+}
+
+// contentParts are about the content that is installed.
+func contentParts(outcome Outcome) (parts []string) {
+	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
+		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
+	}
+	if text, ok := remainsTexts[outcome.Remains]; ok && outcome.RepairErr == nil {
+		parts = append(parts, text)
+	}
+	if len(outcome.Leftovers) > 0 {
+		parts = append(parts, excerpt.Of(outcome.Leftovers, maxPart))
+	}
+	return parts
 }
 
 // textAffected is followed by extensions that the choice affects.

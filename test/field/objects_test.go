@@ -53,6 +53,12 @@ func edit(t *testing.T, named, patch string) {
 	must(t, theSite.Admin.Patch(t.Context(), object(named), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
 }
 
+// status has another controller write the status of an object.
+func status(t *testing.T, named, patch string) {
+	t.Helper()
+	must(t, theSite.Admin.Status().Patch(t.Context(), object(named), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
+}
+
 // merge has another program patch an object by the names of list entries.
 func merge(t *testing.T, named string, patch []byte) {
 	t.Helper()

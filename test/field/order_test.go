@@ -106,6 +106,11 @@ func orderRows() []row {
 			create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: olm}}")
 			create(t, string(read(t, "copied-csv/setup.yaml")))
 			create(t, string(read(t, "copied-csv/csvs.yaml")))
+			for _, namespace := range []string{"a", "b"} {
+				status(t, "operators.coreos.com/v1alpha1 Subscription "+namespace+"/op",
+					`{"status":{"installedCSV":"gate.v1.0.0","currentCSV":"gate.v1.0.0","state":"AtLatestKnown","lastUpdated":"2026-01-01T00:00:00Z"}}`)
+				status(t, "operators.coreos.com/v1alpha1 ClusterServiceVersion "+namespace+"/gate.v1.0.0", `{"status":{"phase":"Succeeded"}}`)
+			}
 			output, err := theSite.CommandOutput(t.Context(), "migrate", "check", "--all")
 			if !strings.Contains(output, "a/gate.v1.0.0") {
 				t.Errorf("the command says %q, %v: want the original", output, err)

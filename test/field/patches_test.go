@@ -18,19 +18,22 @@ type otherHalf struct{ value, named, edit, field string }
 func patchRows() []row {
 	rows := []row{
 		{"F12", "conversion-by-operator", func(t *testing.T) {
-			for name, versions := range map[string][]string{"lamps": {"v1", "v2"}, "lampw": {"v1-without"}} {
-				install(t, name, image(push(t, "conversion-by-operator/"+versions[0])))
-				ready(t, name, "1.0.0")
-				edit(t, "apiextensions.k8s.io/v1 CustomResourceDefinition "+name+".p16.test", string(read(t, "conversion-by-operator/conversion.json")))
-				if len(versions) == 2 {
-					upgrade(t, name, image(push(t, "conversion-by-operator/"+versions[1])))
-					ready(t, name, "2.0.0")
-					has(t, "apiextensions.k8s.io/v1 CustomResourceDefinition lamps.p16.test", "spec.conversion.strategy", "None")
-				} else {
-					time.Sleep(2 * time.Second) // in which a repair would take place
-					has(t, "apiextensions.k8s.io/v1 CustomResourceDefinition lampw.p16.test", "spec.conversion.strategy", "Webhook")
-				}
-			}
+			const lamps, lampw = "apiextensions.k8s.io/v1 CustomResourceDefinition lamps.p16.test", "apiextensions.k8s.io/v1 CustomResourceDefinition lampw.p16.test"
+			conversion := string(read(t, "conversion-by-operator/conversion.json"))
+			install(t, "lamps", image(push(t, "conversion-by-operator/v1")))
+			ready(t, "lamps", "1.0.0")
+			edit(t, lamps, conversion)
+			upgrade(t, "lamps", image(push(t, "conversion-by-operator/v2")))
+			ready(t, "lamps", "2.0.0")
+			has(t, lamps, "spec.conversion.strategy", "None")
+			remove(t, "olm.operatorframework.io/v1 ClusterExtension lamps")
+			gone(t, lamps) // the other CRD has the same singular
+
+			install(t, "lampw", image(push(t, "conversion-by-operator/v1-without")))
+			ready(t, "lampw", "1.0.0")
+			edit(t, lampw, conversion)
+			time.Sleep(2 * time.Second) // in which a repair would take place
+			has(t, lampw, "spec.conversion.strategy", "Webhook")
 		}},
 		{"F12", "statefulset-ondelete", func(t *testing.T) {
 			for _, kind := range []string{"sts", "stsnone"} {
@@ -73,12 +76,12 @@ func patchRows() []row {
 			create(t, string(read(t, "predecessor-fields/predecessor.yaml")))
 			install(t, "takeb", image(push(t, "predecessor-fields/take1.0.0")))
 			ready(t, "takeb", "1.0.0")
-			upgrade(t, "takeb", image(push(t, "predecessor-fields/take2.0.0")))
-			ready(t, "takeb", "2.0.0")
 			container := firstContainer(t, "apps/v1 Deployment takeb/take")
 			if container["args"] != nil || len(container["env"].([]any)) != 1 {
 				says(t, "takeb", ocv1.TypeReady, metav1.ConditionTrue, "args", "DEBUG")
 			}
+			upgrade(t, "takeb", image(push(t, "predecessor-fields/take2.0.0")))
+			ready(t, "takeb", "2.0.0")
 		}},
 	}
 	for _, half := range []otherHalf{

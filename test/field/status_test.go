@@ -32,16 +32,20 @@ func statusRows() []row {
 			remove(t, "apiextensions.k8s.io/v1 CustomResourceDefinition widgets.p7.lab.test")
 			ready(t, "p7a", "1.0.0")
 			install(t, "p7c", image(push(t, "crd-not-established/c")))
-			notReady(t, "p7c", "NamesAccepted", "things")
+			has(t, "apiextensions.k8s.io/v1 CustomResourceDefinition things.p7.lab.test", "status.acceptedNames.shortNames", []any{"things"})
+			ready(t, "p7c", "1.0.0") // which only 'bundle check' warns of
 		}},
 		{"F3", "cabundle-placeholder", func(t *testing.T) {
 			install(t, "p11-lf", image(push(t, "cabundle-placeholder/lf")))
-			notReady(t, "p11-lf", "caBundle")
+			ready(t, "p11-lf", "1.0.0")
+			has(t, "apiextensions.k8s.io/v1 CustomResourceDefinition alphas.p11.lab.test", "spec.conversion.webhook.clientConfig.caBundle", nil)
+			create(t, "{apiVersion: p11.lab.test/v1, kind: Kalphas, metadata: {name: served, namespace: p11-lf}}")
 			install(t, "p11up", image(push(t, "cabundle-placeholder/up-v1")))
 			ready(t, "p11up", "1.0.0")
 			upgrade(t, "p11up", image(push(t, "cabundle-placeholder/up-v2")))
-			notReady(t, "p11up", "caBundle")
-			create(t, "{apiVersion: p11.lab.test/v1, kind: Komegas, metadata: {name: still, namespace: p11up}}") // is served
+			ready(t, "p11up", "2.0.0")
+			has(t, "apiextensions.k8s.io/v1 CustomResourceDefinition omegas.p11.lab.test", "spec.conversion.webhook.clientConfig.caBundle", nil)
+			create(t, "{apiVersion: p11.lab.test/v1, kind: Komegas, metadata: {name: served, namespace: p11up}}")
 		}},
 		{"F4", "no-pods", func(t *testing.T) {
 			place(t, "nopods")

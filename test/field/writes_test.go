@@ -28,8 +28,12 @@ func writeRows() []row {
 				install(t, "p3-"+name, image(push(t, "rename-collides/"+name+"-v1")))
 				ready(t, "p3-"+name, "1.0.0")
 				upgrade(t, "p3-"+name, image(push(t, "rename-collides/"+name+"-v2")))
-				ready(t, "p3-"+name, "2.0.0")
+				if name != "move" {
+					ready(t, "p3-"+name, "2.0.0")
+				}
 			}
+			says(t, "p3-move", ocv1.TypeProgressing, metav1.ConditionFalse, `Service "a"`) // which the new version has, too
+			has(t, "v1 ConfigMap p3-svc/setting", "data.version", "2")
 		}},
 		{"F18", "job-ttl", func(t *testing.T) {
 			install(t, "p2", image(push(t, "job-ttl/chart")))
