@@ -14,6 +14,8 @@ import (
 )
 
 // TestRenamedObjects (F17): what the new version brings collides with what it drops.
+//
+//nolint:tparallel,paralleltest // one after the other: a cluster has one default PriorityClass
 func TestRenamedObjects(t *testing.T) {
 	t.Parallel()
 	web := func(name, ports string) string {
@@ -28,7 +30,7 @@ func TestRenamedObjects(t *testing.T) {
 	const binding = `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: renamed.test.all},
 		spec: {policyName: renamed.test, validationActions: [Deny]}}`
 	const quota = `{apiVersion: v1, kind: ResourceQuota, metadata: {name: a}, spec: {hard: {services: "0"}}}`
-	tests := []struct { // one after the other: a cluster has one default PriorityClass
+	tests := []struct {
 		name, extension string
 		before, after   []string
 		gone            string // object of before that was deleted
@@ -39,13 +41,14 @@ func TestRenamedObjects(t *testing.T) {
 		{"F17: a node port", "renamed-port", []string{web("a", "{port: 80, nodePort: 30980}")}, []string{web("b", "{port: 80, nodePort: 30980}")}, "Service a", ""},
 		{
 			"F17: a node port that moves", "moved-port",
-			[]string{web("a", "{port: 80, nodePort: 30981}")}, []string{web("a", "{port: 80, nodePort: 30982}"), web("b", "{port: 80, nodePort: 30981}")},
+			[]string{web("a", "{port: 80, nodePort: 30981}")},
+			[]string{web("a", "{port: 80, nodePort: 30982}"), web("b", "{port: 80, nodePort: 30981}")},
 			"", `Service "a"`,
 		},
 		{"F17: a quota", "renamed-quota", []string{quota}, []string{web("denied", "{port: 80}")}, "ResourceQuota a", ""},
 		{"F17: a policy", "renamed-policy", []string{policy, binding}, []string{web("denied", "{port: 80}")}, "", ""},
 	}
-	for _, tc := range tests { //nolint:paralleltest // see above
+	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFixture(t, tc.extension)
 			objects := func(version string, texts []string) []*unstructured.Unstructured {

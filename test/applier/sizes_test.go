@@ -12,6 +12,8 @@ import (
 
 // TestObjectsThatAreTooLarge (F19): neither a record nor an object is written of a revision with an object
 // that no API server accepts, and what is installed is repaired.
+//
+//nolint:tparallel,paralleltest // one after the other
 func TestObjectsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "toolarge")
@@ -24,7 +26,7 @@ func TestObjectsThatAreTooLarge(t *testing.T) {
 		{"F19: in an upgrade", []*unstructured.Unstructured{configMap("a", "2"), large}},
 		{"F19: an object that was small", []*unstructured.Unstructured{configMap("a", strings.Repeat("x", 5<<19))}},
 	}
-	for _, tc := range tests { //nolint:paralleltest // one after the other
+	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			before := len(f.records(t))
 			result, err := f.applier.Apply(t.Context(), f.owner, f.desired("2.0.0", tc.objects...))

@@ -124,7 +124,7 @@ func conditionOf(ctx context.Context, name, kind string) (status metav1.Conditio
 func notReady(t *testing.T, name string, parts ...string) (message string) {
 	t.Helper()
 	eventually(t, "Ready of "+name, func(ctx context.Context) error {
-		status := metav1.ConditionTrue
+		var status metav1.ConditionStatus
 		var err error
 		if status, message, err = conditionOf(ctx, name, ocv1.TypeReady); err == nil && (status == metav1.ConditionTrue || !hasAll(message, parts)) {
 			err = fmt.Errorf("%s: %q, want other than True with %q", status, message, parts)

@@ -34,7 +34,7 @@ func TestCases(t *testing.T) {
 	checkCovered(t, rows)
 	var mu sync.Mutex
 	var verdicts []verdict
-	t.Run("rows", func(t *testing.T) { //nolint:paralleltest // waits for the rows
+	t.Run("rows", func(t *testing.T) {
 		for _, row := range rows {
 			t.Run(row.id+" "+row.folder, func(t *testing.T) {
 				t.Parallel()
@@ -54,7 +54,7 @@ func TestCases(t *testing.T) {
 	})
 	slices.SortStableFunc(verdicts, func(a, b verdict) int { return strings.Compare(a.row.id, b.row.id) })
 	for _, v := range verdicts {
-		fmt.Printf("%-4s %-4s %6.1f s  %s\n", v.row.id, v.outcome, v.took.Seconds(), v.row.folder) //nolint:forbidigo // the summary
+		fmt.Printf("%-4s %-4s %6.1f s  %s\n", v.row.id, v.outcome, v.took.Seconds(), v.row.folder)
 	}
 }
 

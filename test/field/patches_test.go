@@ -78,7 +78,7 @@ func patchRows() []row {
 			ready(t, "takeb", "1.0.0")
 			container := firstContainer(t, "apps/v1 Deployment takeb/take")
 			if container["args"] != nil || len(container["env"].([]any)) != 1 {
-				says(t, "takeb", ocv1.TypeReady, metav1.ConditionTrue, "args", "DEBUG")
+				says(t, "takeb", ocv1.TypeReady, metav1.ConditionTrue, "args")
 			}
 			upgrade(t, "takeb", image(push(t, "predecessor-fields/take2.0.0")))
 			ready(t, "takeb", "2.0.0")

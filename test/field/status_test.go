@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
 )
 
 // statusRows are cases in which an extension must not look better than it is.
