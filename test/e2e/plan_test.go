@@ -115,7 +115,7 @@ func TestP1ImageOfAnUpgrade(t *testing.T) {
 	if hunks := strings.Count(made.Objects[0].Diff, "\n@@ "); hunks != 1 {
 		t.Errorf("%d hunks, want one:\n%s", hunks, made.Objects[0].Diff)
 	}
-	contains(t, made.Objects[0].Diff, "-        image: registry.test/p1:operator-1.0.0\n", "+        image: registry.test/p1:operator-1.1.0\n")
+	contains(t, made.Objects[0].Diff, "image: registry.test/p1:operator-1.0.0\n", "image: registry.test/p1:operator-1.1.0\n")
 	workload := object.Reference{Group: "apps", Kind: "Deployment", Namespace: name, Name: name}
 	images := []preview.ImageChange{{Workload: workload, Container: "manager", Before: "registry.test/p1:operator-1.0.0", After: "registry.test/p1:operator-1.1.0"}}
 	if diff := gocmp.Diff(images, made.Images); diff != "" {
