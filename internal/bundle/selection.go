@@ -18,11 +18,11 @@ import (
 // match pods of other workloads too.
 const LabelWorkload = "olm.operatorframework.io/workload"
 
-// Selection is how Services that the API server calls select the pods of the operator.
+// Selection is the way in which Services that the API server calls select the pods of the operator.
 type Selection string
 
-// Selections in the order in which an installed extension gets them. Pods that do not have the
-// label yet serve until the rollout of those that have it is complete.
+// Selections in the order in which an installed extension gets them. Pods without the label serve
+// until the rollout of the pods with the label is complete.
 const (
 	// SelectAuthored selects by the labels of the author alone, as upstream does.
 	SelectAuthored Selection = ""
@@ -32,8 +32,8 @@ const (
 	SelectOwn Selection = "own"
 )
 
-// FirstSelection is that of a bundle that is installed where none is: there are no pods without
-// the label.
+// FirstSelection returns the selection for a first installation: there are no pods without the
+// label then.
 func FirstSelection(shared []SharedService) Selection {
 	if CanSeparate(shared) {
 		return SelectOwn
@@ -62,12 +62,12 @@ func CanSeparate(shared []SharedService) bool {
 type Workload struct {
 	Name string
 
-	// Labels and PodLabels are those of the Deployment and of its pods.
+	// Labels are the labels of the Deployment, and PodLabels the labels of its pods.
 	Labels, PodLabels map[string]string
 }
 
 // SharedService is a Service that the API server calls, and that selects pods of Other besides
-// those of Deployment.
+// the pods of Deployment.
 type SharedService struct {
 	Service, Deployment, Other string
 
@@ -75,7 +75,7 @@ type SharedService struct {
 	Fixed bool
 }
 
-// Warning says what the Service does, and what helps.
+// Warning returns a line that reports the problem and an action.
 func (s SharedService) Warning() string {
 	return fmt.Sprintf("Service %q can send webhook requests to pods of Deployment %q, which have the labels that it selects: install one of the operators in another namespace",
 		s.Service, s.Other)
@@ -136,9 +136,9 @@ func WithSelection(objects []*unstructured.Unstructured, selection Selection) ([
 	return selected, nil
 }
 
-// Shared returns the Services among objects, sorted, whose selector matches the pods of a
-// Deployment other than theirs: one of objects, or one on the cluster without the labels own,
-// which those of the extension have.
+// Shared returns the Services among objects, sorted, whose selector matches the pods of another
+// Deployment: one among objects, or one of live. It ignores Deployments in live that have the labels
+// own: the extension has installed them.
 func Shared(objects []*unstructured.Unstructured, live []Workload, own map[string]string) []SharedService {
 	workloads := slices.DeleteFunc(slices.Clone(live), func(one Workload) bool {
 		return labels.SelectorFromSet(own).Matches(labels.Set(one.Labels))
@@ -176,8 +176,9 @@ func FixedDeployments(objects []*unstructured.Unstructured) []string {
 	return sets.List(found)
 }
 
-// frontsOf are those of Services that are called after their Deployment, sorted: others were
-// written by the author, who may mean pods of several workloads.
+// frontsOf returns the fronts of generated Services, sorted: their names derive from the names of
+// their Deployments. It leaves out Services that the author has written, since they may select pods of
+// several workloads on purpose.
 func frontsOf(objects []*unstructured.Unstructured) []front {
 	called := calledServices(objects)
 	if called.Len() == 0 {
@@ -205,27 +206,12 @@ func frontsOf(objects []*unstructured.Unstructured) []front {
 	return fronts
 }
 
-// calledServices are those to which webhooks, conversions and API services lead.
+// calledServices returns the Services that the API server calls for webhooks, conversions and API services.
 func calledServices(objects []*unstructured.Unstructured) sets.Set[types.NamespacedName] {
 	called := sets.New[types.NamespacedName]()
-	note := func(content map[string]any, path ...string) {
-		name, _, _ := unstructured.NestedString(content, append(slices.Clone(path), "name")...)
-		namespace, _, _ := unstructured.NestedString(content, append(slices.Clone(path), "namespace")...)
-		called.Insert(types.NamespacedName{Namespace: namespace, Name: name})
-	}
 	for _, object := range objects {
-		switch object.GetKind() {
-		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-			webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-			for _, item := range webhooks {
-				if webhook, isMap := item.(map[string]any); isMap {
-					note(webhook, "clientConfig", "service")
-				}
-			}
-		case kindCRD:
-			note(object.Object, "spec", "conversion", "webhook", "clientConfig", "service")
-		case "APIService":
-			note(object.Object, "spec", "service")
+		for _, config := range ClientConfigs(object) {
+			called.Insert(ServiceIn(config))
 		}
 	}
 	return called.Delete(types.NamespacedName{})
@@ -240,8 +226,8 @@ func podLabels(deployment *unstructured.Unstructured) map[string]string {
 	return found
 }
 
-// isFixed reports that the pods would not match the selector of their Deployment with the label.
-// The author may use the label, too.
+// isFixed reports whether the pods of a Deployment cannot get the label: its selector would not match
+// them, or the author sets the label to another value.
 func isFixed(deployment *unstructured.Unstructured) bool {
 	var typed appsv1.Deployment
 	if err := decodeTyped(deployment.Object, &typed); err != nil {
