@@ -85,7 +85,7 @@ func (r *hookRun) isOfThisRun(found hookObject, live *unstructured.Unstructured)
 	return r.isMade(found, live) && live.GetDeletionTimestamp() == nil
 }
 
-// inTheWay returns why an object that is there blocks the hook; empty if it does not, or if it is the one of this run.
+// inTheWay returns why an existing object blocks the hook; empty if it does not, or if this run has created it.
 func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstructured.Unstructured) (hook.Obstacle, error) {
 	if live == nil || live.GetDeletionTimestamp() != nil || r.isOfThisRun(found, live) {
 		return "", nil

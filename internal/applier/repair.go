@@ -81,7 +81,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	return result, left
 }
 
-// settleRepair notes how a repair has left its objects. Left is why some of them cannot be there.
+// settleRepair notes how a repair has left its objects. The error left names the objects that cannot exist.
 func (a *Applier) settleRepair(owner object.Owner, extent extent, objects drift.Left, kept drift.Certificates, left error) {
 	memory := a.memory(owner)
 	switch {
@@ -93,14 +93,14 @@ func (a *Applier) settleRepair(owner object.Owner, extent extent, objects drift.
 	}
 }
 
-// watchRepaired has the objects of a repair of all objects watched, unless they are.
+// watchRepaired starts the watches of all objects after a repair of all objects, unless they run already.
 func (a *Applier) watchRepaired(owner object.Owner, extent extent, planned *plan.Plan, left drift.Left) {
 	if extent.all && !extent.watched {
 		a.watch(owner, planned.Items(), left.Since())
 	}
 }
 
-// planRepair leaves out what cannot be there, and gives why.
+// planRepair leaves out objects that cannot exist: their namespace or kind is missing. The error left names them.
 func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent extent) (planned *plan.Plan, left, err error) {
 	elsewhere, missing := object.OutsideLacking(a.lacks(ctx), extent.objects)
 	objects, unserved := object.Served(a.config.Mapper, elsewhere)
@@ -109,7 +109,7 @@ func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent 
 			return nil, nil, err
 		}
 	}
-	tried, _ := object.OutsideLacking(a.lacks(ctx), extent.tried) // nobody wants these
+	tried, _ := object.OutsideLacking(a.lacks(ctx), extent.tried) // these are deleted, so none of them is missing
 	if planned, err = planner.PlanRepair(ctx, objects, tried); err != nil {
 		return nil, nil, err
 	}
@@ -177,8 +177,8 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	return found, nil
 }
 
-// restore carries out the plan for objects of a release, which are all of it. A failure of one object does not stop the
-// others. Only certificates wait until all of their objects are written: they are about all of these together.
+// restore executes the plan; release contains all objects of the release. A failure of one object does not stop the
+// others. Only certificates are left out if one of their objects failed: their objects have to agree.
 func (a *Applier) restore(ctx context.Context, owner object.Owner, executor *plan.Executor, planned *plan.Plan, release []*unstructured.Unstructured) (kept drift.Certificates, err error) {
 	failed := executor.Restore(ctx, planned)
 	if errors.Is(failed, object.ErrOwnerGone) || ctx.Err() != nil {
@@ -194,7 +194,8 @@ func (a *Applier) restore(ctx context.Context, owner object.Owner, executor *pla
 	return kept, errors.Join(failed, err, a.register(ctx, executor, planned, items, a.memory(owner).drift))
 }
 
-// finished leaves out objects for which writing the manifest is not all: a repair that fails may not have come to the rest.
+// finished leaves out objects that need more than their manifest, such as a certificate. A repair that fails may have
+// stopped before that.
 func finished(planned *plan.Plan, left drift.Left) drift.Left {
 	live := maps.Clone(left.Live)
 	for _, item := range planned.Items() {

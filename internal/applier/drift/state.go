@@ -464,7 +464,7 @@ type seenWorkload struct {
 // catchUp takes over the workloads that watches have reported during an operation. They are
 // taken for newer than what the operation has read: the status may have changed before the
 // operation was over, and there is no other event for that. If they are older after all,
-// another event follows. The status of a Job that is done and deleted does not count unless it has failed.
+// another event follows. The status of a deleted Job counts only if the Job has failed.
 func (s *State) catchUp() {
 	for key, seen := range s.seen {
 		isDone := seen.fingerprint.Deleted && !seen.workload.HasFailed()

@@ -12,8 +12,8 @@ import (
 
 // CanWait reports whether a caller may be written after its servers are ready. A webhook configuration or a CRD without
 // a CA certificate is completed by a program of the bundle, such as a hook of a chart or the operator at its start. This
-// program may fail if the object does not exist yet. A webhook that can prevent pods waits all the same: without it,
-// nothing could start.
+// program may fail if the object does not exist yet. A webhook that can prevent pods waits all the same:
+// otherwise no pod could start before the webhook answers.
 func CanWait(caller *unstructured.Unstructured) bool {
 	if caller.GetKind() == APIServiceKind.Kind {
 		return true

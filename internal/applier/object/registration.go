@@ -91,7 +91,7 @@ func FrontsOf(caller *unstructured.Unstructured) []Key {
 	return fronts
 }
 
-// valueIn returns nil for a field that is not there.
+// valueIn returns the value of a field; nil if it does not exist.
 func valueIn(content map[string]any, fields ...string) any {
 	found, _, _ := unstructured.NestedFieldNoCopy(content, fields...)
 	return found
@@ -103,8 +103,8 @@ func IsWebhookConfiguration(kind schema.GroupKind) bool {
 		(kind.Kind == "ValidatingWebhookConfiguration" || kind.Kind == "MutatingWebhookConfiguration")
 }
 
-// LeadsElsewhere says that an API service sends requests to another Service, or to another port
-// of it, than a second one of the same name does.
+// LeadsElsewhere reports whether two API services of the same name send requests to different Services, or to
+// different ports.
 func LeadsElsewhere(registration, than *unstructured.Unstructured) bool {
 	return !slices.Equal(FrontsOf(registration), FrontsOf(than)) || frontPort(registration) != frontPort(than)
 }

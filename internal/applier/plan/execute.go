@@ -49,7 +49,7 @@ type Executor struct {
 	// failed are the objects that [Executor.Restore] could not write.
 	failed []*Step
 
-	plan     *Plan      // that is executed; nil before
+	plan     *Plan      // the plan of [Executor.Execute]; nil before, and in a repair
 	removing sync.Mutex // held by [Executor.removeFirst]
 
 	mu       sync.Mutex
@@ -70,9 +70,10 @@ func newExecutor(writer writer) *Executor {
 	}}
 }
 
-// Execute writes wave by wave. It stops after a wave in which a write has failed, except for writes of objects that
-// the installed revision has like this one: see [Plan.Installed]. Objects that the revision dropped are deleted last,
-// except those that block others. Callers whose servers may not be ready yet are left to [Executor.Register].
+// Execute writes wave by wave. It stops after a wave in which a write has failed. It continues if the API server
+// refuses an object that the installed revision has with the same manifest: see [Plan.Installed]. It deletes dropped
+// objects last, or earlier if they block a write. Callers whose servers may not be ready yet are left to
+// [Executor.Register].
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	e.plan = plan
 	for _, wave := range wavesOf(plan.Steps) {

@@ -38,7 +38,7 @@ func (p *Plan) AwaitsServers() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.awaitsServer() })
 }
 
-// Registered are the API services that the plan makes known to the cluster.
+// Registered returns the API services that the plan creates or directs to another server.
 func (p *Plan) Registered() []object.Key {
 	var keys []object.Key
 	for i := range p.Steps {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
-// What is read of the Deployments of a namespace, of which there are [MaxListed] at the most.
+// Bounds of a Deployment, and of all Deployments of a namespace. [MaxListed] bounds their number.
 const (
 	maxDeploymentBytes  = 2 << 20
 	maxDeploymentsBytes = 32 << 20

@@ -18,10 +18,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// namespaceResource is that of Namespaces.
+// namespaceResource is the resource of Namespaces.
 var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 
-// maxNamespacedKinds is how many kinds are listed in a Namespace.
+// maxNamespacedKinds bounds the kinds that are listed in a Namespace.
 const maxNamespacedKinds = 2000
 
 // namespacedKind is a kind of objects in namespaces that the API server stores.
