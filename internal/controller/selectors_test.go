@@ -38,8 +38,8 @@ spec:
             spec: {containers: [{name: manager, image: registry.test/p}]}
 `
 
-// sharingWorld has an extension whose bundle serves webhooks. shared is what the cluster has, and
-// asked counts how often that was read.
+// sharingWorld returns a world with an extension whose bundle serves webhooks. shared is the result of
+// SharedPods, and asked counts the calls.
 func sharingWorld(t *testing.T, shared *[]bundle.SharedService, asked *int) *world {
 	t.Helper()
 	w := sampleWorld(t)
