@@ -316,7 +316,7 @@ func (r *hookRun) cannotGo(live *unstructured.Unstructured) bool {
 // remove deletes an object of an earlier run, with its pods, and waits until it is gone.
 func (r *hookRun) remove(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
 	if r.cannotGo(live) {
-		return r.block(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)), false)
+		return r.block(ctx, found, fmt.Sprintf("an object of an earlier run cannot be deleted while it has finalizers %v: the clients that have set them have to remove them", usage.TheirFinalizers(live)), false)
 	}
 	if live.GetDeletionTimestamp() == nil {
 		if err := r.delete(ctx, found, live); err != nil {

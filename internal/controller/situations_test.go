@@ -231,7 +231,7 @@ func choices(t *testing.T) map[string]situation {
 		},
 		"What a catalog has of the package cannot be used": {
 			outcome: choosing(t, resolve.Request{}, resolve.Catalog{Name: "community", Err: malformedError{}}),
-			next:    "only who makes the catalog can mend it",
+			next:    "the publisher of the catalog has to fix it",
 		},
 	}
 }
