@@ -13,8 +13,8 @@ import (
 )
 
 // NamespacesInUse returns the Namespaces that are deleted with an extension, and the objects in them
-// that the extension does not own. It reads as the ServiceAccount, and makes no such request if the
-// extension has not installed a Namespace.
+// that the extension does not own. It reads them as the ServiceAccount, and makes no request if no
+// Namespace was installed.
 func (a *Applier) NamespacesInUse(ctx context.Context, owner object.Owner) ([]installation.NamespaceUse, error) {
 	content := a.memory(owner).content
 	if content == nil {

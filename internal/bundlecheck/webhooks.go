@@ -75,7 +75,7 @@ func namespacedName(object *unstructured.Unstructured) types.NamespacedName {
 }
 
 // preventsPods reports whether the API server refuses each new pod with these labels while the webhook does not answer.
-// Only the name label of the namespace is known. A webhook with conditions in CEL counts as one that does not.
+// Only the name label of the namespace is known. It is false for a webhook with conditions in CEL.
 func preventsPods(webhook admissionregistrationv1.MutatingWebhook, pods labels.Set) bool {
 	fails := webhook.FailurePolicy == nil || *webhook.FailurePolicy == admissionregistrationv1.Fail
 	return fails && len(webhook.MatchConditions) == 0 && slices.ContainsFunc(webhook.Rules, isAboutPods) &&

@@ -43,6 +43,6 @@ func TestRan(t *testing.T) {
 		})
 	}
 	if Ran(nil).Has(KeyOf(noted), noted) {
-		t.Error("an unknown Job counts as one that ran")
+		t.Error("an unknown Job counts as done")
 	}
 }
