@@ -34,7 +34,7 @@ func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.
 			return object.ServersOf(caller, release)
 		},
 		Serves: func(ctx context.Context, server object.Key) (bool, error) {
-			if server.GroupKind == object.FrontKind {
+			if server.GroupKind == object.ServiceKind {
 				return a.exists(ctx, planned.Owner, server)
 			}
 			// What was just read or written is newer than what watches have reported.

@@ -23,7 +23,7 @@ func (a *Applier) SharedPods(ctx context.Context, owner object.Owner, objects []
 		}
 		objects = installed.Objects
 	}
-	if !bundle.Fronted(objects) {
+	if !bundle.HasCalledService(objects) {
 		return nil, nil
 	}
 	client, err := impersonation.As(a.clients, owner.Account(), usage.AppsClient)

@@ -81,21 +81,23 @@ func (s SharedService) Warning() string {
 		s.Service, s.Other)
 }
 
-// front is a Service that the API server calls, with the Deployment behind it.
-type front struct {
+// generatedService is a generated Service that the API server calls, with its Deployment.
+type generatedService struct {
 	service, server *unstructured.Unstructured
 	selector        map[string]string
 	isFixed         bool
 }
 
-// Fronted reports whether objects contain a Service that the API server calls, and its
-// Deployment.
-func Fronted(objects []*unstructured.Unstructured) bool { return len(frontsOf(objects)) > 0 }
+// HasCalledService reports whether objects contain a generated Service that the API server calls,
+// and its Deployment.
+func HasCalledService(objects []*unstructured.Unstructured) bool {
+	return len(generatedServices(objects)) > 0
+}
 
 // Selects returns the selection that objects were rendered with.
 func Selects(objects []*unstructured.Unstructured) Selection {
 	found := SelectAuthored
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		if _, isSelected := one.selector[LabelWorkload]; isSelected {
 			return SelectOwn
 		}
@@ -113,7 +115,7 @@ func WithSelection(objects []*unstructured.Unstructured, selection Selection) ([
 		return objects, nil
 	}
 	changed := map[*unstructured.Unstructured]*unstructured.Unstructured{}
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		if one.isFixed {
 			continue
 		}
@@ -150,7 +152,7 @@ func Shared(objects []*unstructured.Unstructured, live []Workload, own map[strin
 	}
 	slices.SortStableFunc(workloads, func(a, b Workload) int { return cmp.Compare(a.Name, b.Name) })
 	var shared []SharedService
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		selector := labels.SelectorFromSet(one.selector)
 		i := slices.IndexFunc(workloads, func(other Workload) bool {
 			return other.Name != one.server.GetName() && selector.Matches(labels.Set(other.PodLabels))
@@ -168,7 +170,7 @@ func Shared(objects []*unstructured.Unstructured, live []Workload, own map[strin
 // does not allow [LabelWorkload], sorted.
 func FixedDeployments(objects []*unstructured.Unstructured) []string {
 	found := sets.New[string]()
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		if one.isFixed {
 			found.Insert(one.server.GetName())
 		}
@@ -176,10 +178,10 @@ func FixedDeployments(objects []*unstructured.Unstructured) []string {
 	return sets.List(found)
 }
 
-// frontsOf returns the fronts of generated Services, sorted: their names derive from the names of
+// generatedServices returns the generated Services that the API server calls, sorted. Their names derive from the names of
 // their Deployments. It leaves out Services that the author has written, since they may select pods of
 // several workloads on purpose.
-func frontsOf(objects []*unstructured.Unstructured) []front {
+func generatedServices(objects []*unstructured.Unstructured) []generatedService {
 	called := calledServices(objects)
 	if called.Len() == 0 {
 		return nil
@@ -190,7 +192,7 @@ func frontsOf(objects []*unstructured.Unstructured) []front {
 			servers[webhookServiceName(object.GetName())] = object
 		}
 	}
-	var fronts []front
+	var found []generatedService
 	for _, object := range objects {
 		server := servers[object.GetName()]
 		if object.GetKind() != kindService || server == nil || !called.Has(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}) {
@@ -200,10 +202,10 @@ func frontsOf(objects []*unstructured.Unstructured) []front {
 		if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(labels.Set(podLabels(server))) {
 			continue
 		}
-		fronts = append(fronts, front{service: object, server: server, selector: selector, isFixed: isFixed(server)})
+		found = append(found, generatedService{service: object, server: server, selector: selector, isFixed: isFixed(server)})
 	}
-	slices.SortFunc(fronts, func(a, b front) int { return cmp.Compare(a.service.GetName(), b.service.GetName()) })
-	return fronts
+	slices.SortFunc(found, func(a, b generatedService) int { return cmp.Compare(a.service.GetName(), b.service.GetName()) })
+	return found
 }
 
 // calledServices returns the Services that the API server calls for webhooks, conversions and API services.

@@ -50,10 +50,10 @@ func podsBehind(webhook admissionregistrationv1.MutatingWebhook, objects []*unst
 	if called == nil {
 		return nil
 	}
-	front := types.NamespacedName{Namespace: called.Namespace, Name: called.Name}
+	service := types.NamespacedName{Namespace: called.Namespace, Name: called.Name}
 	var selected map[string]string
 	for _, object := range objects {
-		if object.GetKind() == "Service" && namespacedName(object) == front {
+		if object.GetKind() == "Service" && namespacedName(object) == service {
 			selected, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector")
 		}
 	}
@@ -63,7 +63,7 @@ func podsBehind(webhook admissionregistrationv1.MutatingWebhook, objects []*unst
 	var found []labels.Set
 	for _, object := range objects {
 		pods, isWorkload, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels")
-		if isWorkload && namespacedName(object).Namespace == front.Namespace && labels.SelectorFromSet(selected).Matches(labels.Set(pods)) {
+		if isWorkload && namespacedName(object).Namespace == service.Namespace && labels.SelectorFromSet(selected).Matches(labels.Set(pods)) {
 			found = append(found, pods)
 		}
 	}

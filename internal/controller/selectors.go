@@ -38,7 +38,7 @@ func (o *Outcome) isToSelect() bool {
 // isRolledOut reports whether all Deployments have no pods but those of their last revision.
 func isRolledOut(workloads []health.Workload) bool {
 	return !slices.ContainsFunc(workloads, func(one health.Workload) bool {
-		return one.Key.GroupKind == object.ServerKind && (one.RollingOut || one.Stuck || one.Available != metav1.ConditionTrue)
+		return one.Key.GroupKind == health.DeploymentKind && (one.RollingOut || one.Stuck || one.Available != metav1.ConditionTrue)
 	})
 }
 

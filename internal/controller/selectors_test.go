@@ -47,7 +47,7 @@ func sharingWorld(t *testing.T, shared *[]bundle.SharedService, asked *int) *wor
 		"metadata/annotations.yaml": {Data: []byte("annotations: {operators.operatorframework.io.bundle.package.v1: p}")},
 		"manifests/csv.yaml":        {Data: []byte(serving)},
 	}
-	w.workloads = []health.Workload{{Key: object.Key{GroupKind: object.ServerKind, Namespace: "ns", Name: "p"}, Available: metav1.ConditionTrue}}
+	w.workloads = []health.Workload{{Key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "p"}, Available: metav1.ConditionTrue}}
 	w.reconciler.SharedPods = func(context.Context, object.Owner, []*unstructured.Unstructured) ([]bundle.SharedService, error) {
 		*asked++
 		return *shared, nil

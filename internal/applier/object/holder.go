@@ -69,7 +69,7 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 		if holder.Kind != OwnerKind {
 			holder.Namespace = live.GetNamespace()
 		}
-	case live.GroupVersionKind().GroupKind() == APIServiceKind && len(FrontsOf(live)) == 0:
+	case live.GroupVersionKind().GroupKind() == APIServiceKind && len(CalledServices(live)) == 0:
 		holder.Kind = kindAPIServer
 	case labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] != "" && holder.Kept:
 		holder.Kind, holder.Name = OwnerKind, labels[LabelOwnerName]

@@ -27,7 +27,6 @@ const (
 )
 
 var (
-	serviceKind       = schema.GroupKind{Kind: "Service"}
 	priorityClassKind = schema.GroupKind{Group: schedulingv1.GroupName, Kind: "PriorityClass"}
 	quotaKind         = schema.GroupKind{Kind: "ResourceQuota"}
 )
@@ -77,7 +76,7 @@ func excludes(s, other *Step, refusal string) bool {
 	switch s.Key.GroupKind {
 	case priorityClassKind:
 		return strings.Contains(refusal, "PriorityClass "+other.Key.Name+" is already marked as default")
-	case serviceKind:
+	case object.ServiceKind:
 		return strings.Contains(refusal, "already allocated") && shareAddress(s.Object, other.Live)
 	}
 	// A webhook that knows both, such as one of an ingress controller, names the other one.
@@ -174,7 +173,7 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	if len(dropped) == 0 {
 		return refusal
 	}
-	if s.Key.GroupKind == serviceKind && s.state == absent { // its addresses are allocated before the rest is checked
+	if s.Key.GroupKind == object.ServiceKind && s.state == absent { // its addresses are allocated before the rest is checked
 		if err := p.dryRunWriter().dryRunAnother(ctx, s); err != nil {
 			return err
 		}
