@@ -62,7 +62,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	}
 	executor := a.executorOf(planner)
 	kept, err := a.restore(ctx, owner, executor, planned, extent.objects)
-	repaired := executor.Repaired(isFirst, known.IsPutOff)
+	repaired := executor.Repaired(isFirst, known.IsDeferred)
 	known.NoteRepairs(repaired, now)
 	if err != nil { // what could not be written is tried again after a while, whatever else there is to do
 		known.SettleSome(finished(planned, executor.Progress.Left), drift.Certificates{})

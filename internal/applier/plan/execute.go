@@ -65,7 +65,7 @@ func newExecutor(writer writer) *Executor {
 		Left: drift.Left{
 			Live:      map[object.Key]*unstructured.Unstructured{},
 			Untouched: map[object.Key]object.Fingerprint{},
-			PutOff:    map[object.Key][]object.Key{},
+			Deferred:  map[object.Key][]object.Key{},
 		},
 	}}
 }
@@ -376,18 +376,17 @@ func (e *Executor) complete(key object.Key, live *unstructured.Unstructured, pat
 	e.Progress.Left.Live[key] = live
 }
 
-// Repaired are the objects that were put back, with what was not as it should be. Those that
-// were put off are said to be due. There is
-// no difference in those to which only something for certificates was written. If it is not
-// the first look of the process at the extension, its objects were its own before: a missing
-// owner is then a difference as any other.
-func (e *Executor) Repaired(isFirst bool, wasPutOff func(object.Key) bool) map[object.Key]object.Difference {
+// Repaired returns the objects that were created or changed, with the differences that were found.
+// Due is set for objects that were deferred before. The difference is empty for objects to which
+// only certificates were written. A missing owner counts as a difference unless isFirst is set: in
+// the first repair of this process, the object may not have belonged to the extension before.
+func (e *Executor) Repaired(isFirst bool, wasDeferred func(object.Key) bool) map[object.Key]object.Difference {
 	found := map[object.Key]object.Difference{}
 	for key, change := range e.Progress.Changes {
 		if change == object.Created || change == object.Updated {
 			difference := e.Progress.Written[key]
 			difference.OnlyOwners = difference.OnlyOwners && isFirst
-			difference.Due = wasPutOff(key)
+			difference.Due = wasDeferred(key)
 			found[key] = difference
 		}
 	}
