@@ -20,21 +20,20 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
-// Repair puts back objects of the installed revision that have drifted: they were deleted,
+// Repair restores objects of the installed revision that have drifted: they were deleted,
 // or fields that the revision sets were changed. It makes no request if no object has
 // drifted and no certificate is due. In a process that has just started, the initial sync
-// of the watches tells which objects have; Repair waits for it, [maxInitialSync] at most.
+// of the watches reports the drifted objects; Repair waits for it, [maxInitialSync] at most.
 //
-// Fields that others have added stay. Objects that are flapping are repaired ever more
-// seldom, see [installation.Result]. It fails after all other objects were repaired
-//   - with [*object.ConflictError] for objects that the extension no longer owns, and leaves them as they are;
-//   - with [*plan.ObjectsError] for objects that could not be read or written;
-//   - with [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any more;
-//   - with [*object.MissingNamespacesError] for objects in namespaces that are lacking.
+// Fields that others have added are kept. Flapping objects are repaired less and less
+// often, see [installation.Result]. After all other objects were repaired, it returns
+//   - [*object.ConflictError] for objects that the extension no longer owns, which are not changed;
+//   - [*plan.ObjectsError] for objects that could not be read or written;
+//   - [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any more;
+//   - [*object.MissingNamespacesError] for objects in missing namespaces.
 //
-// It fails with [object.ErrOwnerGone] if there is
-// something to write for an extension that is being deleted. With [turn.ErrWait] it has
-// done nothing.
+// It returns [object.ErrOwnerGone] if an object has to be written for an extension that is being
+// deleted, and [turn.ErrWait] if it has done nothing because it has to wait for other work.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
 	known, now := a.memory(owner).drift, a.config.Now()
 	isFirst := known.LookedAt().IsZero()
@@ -117,22 +116,22 @@ func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent 
 	return planned, errors.Join(unserved, missing), nil
 }
 
-// extent is which objects a repair reads.
+// extent contains the objects that a repair reads.
 type extent struct {
-	// objects are all of the revision; none if there is nothing to read.
+	// objects are all objects of the revision; empty if there is nothing to read.
 	objects []*unstructured.Unstructured
 
-	// tried are those of later revisions, which have failed; see [release.History.triedAfter].
+	// tried are the objects of later, failed revisions; see [release.History.triedAfter].
 	tried []*unstructured.Unstructured
 
 	// ran are the Jobs that are not created again.
 	ran object.Ran
 
-	// some are those to read, unless all is set.
+	// some are the objects to read, unless all is set.
 	some []object.Key
 	all  bool
 
-	// watched says that the watches of the objects were just begun.
+	// watched is true if the watches of the objects have just been started.
 	watched bool
 }
 
