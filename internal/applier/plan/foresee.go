@@ -48,7 +48,7 @@ func (p *Planner) Foresee(ctx context.Context, plan *Plan) []object.Trial {
 		if len(s.blockers) > 0 {
 			trials[s.Key].Untried = object.UntriedOwn
 		}
-		if s.refusal != nil { // an upgrade would leave it unchanged
+		if s.isLeft() {
 			*trials[s.Key] = object.Trial{Key: s.Key, Change: object.Unchanged, Live: s.Live, After: s.Live}
 		}
 	}

@@ -58,19 +58,19 @@ func isLasting(err error) bool {
 	return false
 }
 
-// isLeft reports whether the object is left unchanged because the API server refuses it.
+// isLeft reports whether the upgrade leaves the object unchanged because the API server refuses it.
 func (s *Step) isLeft() bool { return s.refusal != nil }
 
 // HasRefusals reports whether any object is left unchanged because the API server refuses it.
 func (p *Plan) HasRefusals() bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.refusal != nil })
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.isLeft() })
 }
 
 // Refusals returns a note for each object that is left unchanged because the API server refuses it.
 func (p *Plan) Refusals() []string {
 	var notes []string
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.refusal != nil {
+		if s := &p.Steps[i]; s.isLeft() {
 			notes = append(notes, fmt.Sprintf("%s is left unchanged: %s", s.Key, excerpt.Line(s.refusal.Error(), maxFailure)))
 		}
 	}

@@ -22,7 +22,7 @@ type Registration struct {
 // resources. So no caller is written before its server is ready.
 func (s *Step) awaitsServer() bool {
 	switch {
-	case s.blocked || s.refusal != nil || len(object.CalledServices(s.Object)) == 0 || !object.IsDeferrable(s.Object):
+	case s.blocked || s.isLeft() || len(object.CalledServices(s.Object)) == 0 || !object.IsDeferrable(s.Object):
 		return false
 	case s.Key.GroupKind == object.APIServiceKind:
 		return s.state == absent || s.Live != nil && object.LeadsElsewhere(s.Object, s.Live)
