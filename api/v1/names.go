@@ -51,10 +51,10 @@ const (
 	// as long as Helm has records of it. The value is the namespace of the release, a slash, and its name.
 	MigratedFromHelmReleaseAnnotation = "olm.operatorframework.io/migrated-from-helm-release"
 
-	// AdoptsContentOfAnnotation names another ClusterExtension on a ClusterExtension. When that one was deleted
-	// with --cascade=orphan, this one adopts all that it has left: objects that the bundle contains stay as
-	// they are, and all others are deleted as in an upgrade. It is an addition to the API of the reference
-	// implementation.
+	// AdoptsContentOfAnnotation on a ClusterExtension names another ClusterExtension that was deleted, or will be,
+	// with --cascade=orphan. The first one adopts the objects that the other one leaves: it updates the objects
+	// that its bundle contains, and deletes all others, as in an upgrade. It is an addition to the API of upstream
+	// operator-controller.
 	AdoptsContentOfAnnotation = "olm.operatorframework.io/adopts-content-of"
 
 	// MigratedFromCatalogSourceAnnotation says on a ClusterCatalog which CatalogSource of classic

@@ -64,14 +64,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy != 'Orphan' || !has(self.customResourceDefinitions) && !has(self.customResources) && !has(self.hooks)",message="customResourceDefinitions, customResources and hooks are forbidden when policy is Orphan: everything stays"
 // +kubebuilder:validation:XValidation:rule="!has(self.customResources) || !has(self.customResourceDefinitions) || self.customResourceDefinitions == 'Delete'",message="customResources is forbidden unless customResourceDefinitions is Delete"
 type ClusterExtensionUninstallConfig struct {
-	// policy says whether content goes with the extension.
+	// policy sets whether the installed objects are deleted with the extension.
 	//
-	// Delete has it deleted, as the other fields say, and a Namespace of the
-	// extension with all objects in it. Orphan leaves everything, without an owner,
-	// as kubectl delete --cascade=orphan does; the ServiceAccount has to be allowed
-	// to patch it. The other fields are forbidden then. Left out, Delete, but the
-	// deletion is refused while a Namespace of the extension contains objects of
-	// others.
+	// Delete deletes them as the other fields specify, and Namespaces of the
+	// extension with all objects in them. Orphan keeps all objects without an owner,
+	// as kubectl delete --cascade=orphan does; the ServiceAccount must be allowed
+	// to patch them, and the other fields are forbidden. If policy is omitted, the
+	// objects are deleted, but the deletion is refused while a Namespace of the
+	// extension contains objects of others.
 	//
 	// +optional
 	Policy UninstallPolicy `json:"policy,omitempty"`

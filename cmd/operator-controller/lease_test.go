@@ -38,7 +38,7 @@ func TestIsAway(t *testing.T) {
 		"no such lease":        {err: apierrors.NewNotFound(leases, leadership.Lock)},
 		"no right to it":       {err: apierrors.NewForbidden(leases, leadership.Lock, errors.New("no"))},
 		"unknown token":        {err: apierrors.NewUnauthorized("expired")},
-		"somebody was faster":  {err: apierrors.NewConflict(leases, leadership.Lock, errors.New("modified"))},
+		"another replica won":  {err: apierrors.NewConflict(leases, leadership.Lock, errors.New("modified"))},
 	} {
 		if got := isAway(tt.err); got != tt.want {
 			t.Errorf("%s: away is %t", name, got)

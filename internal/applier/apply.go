@@ -32,7 +32,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	known := a.memory(owner)
 	wanted := slices.Concat(desired.Objects, hook.Objects(hook.WithoutTests(desired.Hooks)))
 	if lacking := object.Lacking(a.lacks(ctx), wanted); slices.ContainsFunc(lacking, func(one string) bool { return slices.Contains(known.refused, one) }) {
-		// Who may delete one of many namespaces could have all objects be looked at for ever.
+		// Otherwise a user who may delete one of many namespaces could make the controller check all objects for ever.
 		return installation.Result{}, missingNamespaces(lacking, desired)
 	}
 	result, err := a.apply(ctx, owner, desired)
@@ -41,7 +41,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	return result, err
 }
 
-// namespacesIn are those that an error says are lacking.
+// namespacesIn returns the missing namespaces that an error names.
 func namespacesIn(err error) []string {
 	if missing, ok := errors.AsType[*object.MissingNamespacesError](err); ok {
 		return missing.Namespaces
@@ -95,8 +95,8 @@ func (a *Applier) apply(ctx context.Context, owner object.Owner, desired install
 	return result, nil
 }
 
-// complete does what comes after the record says that the content is there, and has that looked after.
-// The revision is a copy: a pointer into what is desired would keep all the objects in memory.
+// complete runs after the record of the revision is complete: it writes certificates and deferred objects, and starts the
+// watches. The revision is a copy: a pointer into the desired state would keep all objects in memory.
 func (a *Applier) complete(ctx context.Context, history *release.History, planned *plan.Plan, executor *plan.Executor, revision installation.Revision) error {
 	owner := planned.Owner
 	known := a.memory(owner)
@@ -122,8 +122,8 @@ func (a *Applier) complete(ctx context.Context, history *release.History, planne
 	return nil
 }
 
-// takeUp goes on from where an earlier operation was left: hooks of this revision are run, one of another
-// revision is deleted, and the records of both are closed.
+// takeUp continues an interrupted operation: it runs the hooks of this revision, deletes a hook of another revision, and
+// closes the records of both.
 func (a *Applier) takeUp(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) error {
 	if err := history.Sweep(ctx); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (a *Applier) takeUp(ctx context.Context, owner object.Owner, history *relea
 	return history.Recover(ctx)
 }
 
-// settle notes how an operation has left all objects. One that it has added may have been changed
-// already, which a repair finds.
+// settle notes how an operation has left all objects. If a new object has been changed already, the next repair
+// restores it.
 func (a *Applier) settle(owner object.Owner, known *drift.State, left drift.Left, kept drift.Certificates) {
 	if known.Settle(left, kept, a.config.Now()) {
 		a.config.Changed(owner.Name)
@@ -149,8 +149,7 @@ func (a *Applier) settleSome(owner object.Owner, known *drift.State, left drift.
 	}
 }
 
-// announce is for the moment before the first write. What says that the extension is still
-// there comes last.
+// announce reports progress before the first write. The last check is that the extension still exists.
 func announce(ctx context.Context, guard *plan.Guard, desired installation.Desired) error {
 	if desired.BeforeWrite != nil {
 		confirmed, err := desired.BeforeWrite(ctx)
@@ -210,9 +209,9 @@ func (a *Applier) planContent(ctx context.Context, planner *plan.Planner, histor
 	return planned, owned, before, nil
 }
 
-// contentOf are the objects that are wanted, as those of the extension, and those that may be on
-// the cluster. What was in a namespace that is lacking is gone with it, and with it, most
-// likely, the rights to look whether it is.
+// contentOf returns the desired objects with the marks of the extension, and the objects that may exist on the cluster. It
+// leaves out objects in missing namespaces: they were deleted with the namespace, and so was, most likely, the permission
+// to read them.
 func (a *Applier) contentOf(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) (owned, before []*unstructured.Unstructured, err error) {
 	owned = make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, obj := range desired.Objects {
@@ -241,15 +240,14 @@ func (a *Applier) contentOf(ctx context.Context, owner object.Owner, history *re
 	return owned, object.Outside(gone, before), nil
 }
 
-// lacks says which namespaces are lacking.
+// lacks returns a function that reports whether a namespace is missing.
 func (a *Applier) lacks(ctx context.Context) func(namespace string) bool {
 	return func(namespace string) bool { return a.config.LacksNamespace(ctx, namespace) }
 }
 
-// forNamespaces gives a failure about objects or hooks in namespaces that are lacking as
-// [*object.MissingNamespacesError], whatever the API server has said of it: rights are missing
-// there, too. That a namespace is lacking is no reason not to try, since it may not be known yet
-// that it is there. It is one to try that no second time.
+// forNamespaces replaces a failure about objects or hooks in missing namespaces by [*object.MissingNamespacesError]. The
+// answer of the API server names other causes, such as missing permissions. A missing namespace does not prevent the first
+// try, since a new one may not be in the cache yet. It prevents further tries.
 func (a *Applier) forNamespaces(ctx context.Context, err error, wanted []*unstructured.Unstructured, desired installation.Desired) error {
 	missing, isMissing := errors.AsType[*permission.MissingError](err)
 	failed, hasFailed := errors.AsType[*plan.ObjectsError](err)
@@ -280,7 +278,7 @@ type operation struct {
 	release *release.Operation
 }
 
-// content is what Helm asks about an operation: it answers from the plan, and executes it.
+// content answers the questions of Helm about an operation from the plan, and executes the plan.
 type content struct {
 	plan     *plan.Plan
 	executor *plan.Executor
@@ -306,9 +304,9 @@ func (c content) Write(ctx context.Context) error {
 	return c.executor.Execute(ctx, c.plan)
 }
 
-// LastApplied implements [release.Content]. It leaves out what has to do with certificates
-// that the controller keeps: a fingerprint does not tell when one has to be renewed. It leaves out objects that
-// wait for their servers, too: they may not be written yet.
+// LastApplied implements [release.Content]. It leaves out objects with certificates of the controller: a fingerprint does
+// not show when a certificate has to be renewed. It also leaves out objects that wait for their servers: they may not be
+// written yet.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
 	prints := c.executor.Progress.Left.LastApplied()
 	for i := range c.plan.Steps {
@@ -322,12 +320,11 @@ func (c content) LastApplied() map[object.Key]object.Fingerprint {
 // Ran implements [release.Content].
 func (c content) Ran() object.Ran { return c.executor.Ran(c.plan) }
 
-// check makes the preflight checks, in an order in which each answer makes sense.
-// Permissions come first: who may not read an object is to be told of all rights that are
-// missing. Ownership comes before definitions: those of others are not checked. Whether an
-// object is there at all is found out by creating it in a dry run, so that new objects have
-// theirs here; those of all others come last, since what the API server refuses is told by
-// the checks in better words.
+// check runs the preflight checks. Their order makes each message useful:
+//   - Permissions are first: if one object cannot be read, the message names all missing permissions.
+//   - Ownership is before CRDs: CRDs of other owners are not checked.
+//   - New objects get their dry run with ownership, because it shows whether they exist.
+//   - The dry runs of all other objects are last: the checks explain a refusal better than the API server.
 func (a *Applier) check(ctx context.Context, planner *plan.Planner, planned *plan.Plan, history *release.History, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
 	onPermissions, err := a.checkPermissions(ctx, history, desired, before)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 )
 
-// conversionPatience bounds the deletion of a CRD with its conversion. After that the conversion is ended.
+// conversionPatience bounds the deletion of a CRD while its conversion is kept. After that the controller ends the
+// conversion.
 const conversionPatience = 30 * time.Second
 
 // deleteConverted deletes a CRD with a conversion webhook while the operator runs: to delete the custom resources, the

@@ -85,7 +85,7 @@ func (r *hookRun) isOfThisRun(found hookObject, live *unstructured.Unstructured)
 	return r.isMade(found, live) && live.GetDeletionTimestamp() == nil
 }
 
-// inTheWay returns why an object that is there blocks the hook; empty if it does not, or if it is the one of this run.
+// inTheWay returns why an existing object blocks the hook; empty if it does not, or if this run has created it.
 func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstructured.Unstructured) (hook.Obstacle, error) {
 	if live == nil || live.GetDeletionTimestamp() != nil || r.isOfThisRun(found, live) {
 		return "", nil
@@ -316,7 +316,7 @@ func (r *hookRun) cannotGo(live *unstructured.Unstructured) bool {
 // remove deletes an object of an earlier run, with its pods, and waits until it is gone.
 func (r *hookRun) remove(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
 	if r.cannotGo(live) {
-		return r.block(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)), false)
+		return r.block(ctx, found, fmt.Sprintf("an object of an earlier run cannot be deleted while it has finalizers %v: the clients that have set them have to remove them", usage.TheirFinalizers(live)), false)
 	}
 	if live.GetDeletionTimestamp() == nil {
 		if err := r.delete(ctx, found, live); err != nil {

@@ -35,8 +35,8 @@ type memory struct {
 	// is not known, and there is nothing to try until one of them is there.
 	refused, lacking []string
 
-	// counted are the custom resources of CRDs that were deleted first, see [Applier.deleteConverted], as they were
-	// counted before.
+	// counted contains the custom resources of CRDs that [Applier.deleteConverted] deletes, counted before the
+	// deletion.
 	counted map[string]installation.CustomResources
 
 	// diagnoses are why workloads do not serve.

@@ -12,9 +12,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// NamespacesInUse returns the Namespaces that are deleted with an extension, and what they contain
-// that it does not own. It reads as the ServiceAccount, and makes no request to content if the
-// extension has installed no Namespace.
+// NamespacesInUse returns the Namespaces that are deleted with an extension, and the objects in them
+// that the extension does not own. It reads them as the ServiceAccount, and makes no request if no
+// Namespace was installed.
 func (a *Applier) NamespacesInUse(ctx context.Context, owner object.Owner) ([]installation.NamespaceUse, error) {
 	content := a.memory(owner).content
 	if content == nil {

@@ -34,7 +34,7 @@ func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.
 			return object.ServersOf(caller, release)
 		},
 		Serves: func(ctx context.Context, server object.Key) (bool, error) {
-			if server.GroupKind == object.FrontKind {
+			if server.GroupKind == object.ServiceKind {
 				return a.exists(ctx, planned.Owner, server)
 			}
 			// What was just read or written is newer than what watches have reported.
@@ -48,8 +48,7 @@ func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.
 	})
 }
 
-// exists says whether a Service is there that is not of the release. It is read as the
-// ServiceAccount.
+// exists reports whether a Service outside the release exists. It reads the Service as the ServiceAccount.
 func (a *Applier) exists(ctx context.Context, owner object.Owner, service object.Key) (bool, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {

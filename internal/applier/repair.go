@@ -20,21 +20,20 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
-// Repair puts back objects of the installed revision that have drifted: they were deleted,
+// Repair restores objects of the installed revision that have drifted: they were deleted,
 // or fields that the revision sets were changed. It makes no request if no object has
 // drifted and no certificate is due. In a process that has just started, the initial sync
-// of the watches tells which objects have; Repair waits for it, [maxInitialSync] at most.
+// of the watches reports the drifted objects; Repair waits for it, [maxInitialSync] at most.
 //
-// Fields that others have added stay. Objects that are flapping are repaired ever more
-// seldom, see [installation.Result]. It fails after all other objects were repaired
-//   - with [*object.ConflictError] for objects that the extension no longer owns, and leaves them as they are;
-//   - with [*plan.ObjectsError] for objects that could not be read or written;
-//   - with [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any more;
-//   - with [*object.MissingNamespacesError] for objects in namespaces that are lacking.
+// Fields that others have added are kept. Flapping objects are repaired less and less
+// often, see [installation.Result]. After all other objects were repaired, it returns
+//   - [*object.ConflictError] for objects that the extension no longer owns, which are not changed;
+//   - [*plan.ObjectsError] for objects that could not be read or written;
+//   - [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any more;
+//   - [*object.MissingNamespacesError] for objects in missing namespaces.
 //
-// It fails with [object.ErrOwnerGone] if there is
-// something to write for an extension that is being deleted. With [turn.ErrWait] it has
-// done nothing.
+// It returns [object.ErrOwnerGone] if an object has to be written for an extension that is being
+// deleted, and [turn.ErrWait] if it has done nothing because it has to wait for other work.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
 	known, now := a.memory(owner).drift, a.config.Now()
 	isFirst := known.LookedAt().IsZero()
@@ -62,7 +61,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	}
 	executor := a.executorOf(planner)
 	kept, err := a.restore(ctx, owner, executor, planned, extent.objects)
-	repaired := executor.Repaired(isFirst, known.IsPutOff)
+	repaired := executor.Repaired(isFirst, known.IsDeferred)
 	known.NoteRepairs(repaired, now)
 	if err != nil { // what could not be written is tried again after a while, whatever else there is to do
 		known.SettleSome(finished(planned, executor.Progress.Left), drift.Certificates{})
@@ -81,7 +80,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	return result, left
 }
 
-// settleRepair notes how a repair has left its objects. Left is why some of them cannot be there.
+// settleRepair notes how a repair has left its objects. The error left names the objects that cannot exist.
 func (a *Applier) settleRepair(owner object.Owner, extent extent, objects drift.Left, kept drift.Certificates, left error) {
 	memory := a.memory(owner)
 	switch {
@@ -93,14 +92,14 @@ func (a *Applier) settleRepair(owner object.Owner, extent extent, objects drift.
 	}
 }
 
-// watchRepaired has the objects of a repair of all objects watched, unless they are.
+// watchRepaired starts the watches of all objects after a repair of all objects, unless they run already.
 func (a *Applier) watchRepaired(owner object.Owner, extent extent, planned *plan.Plan, left drift.Left) {
 	if extent.all && !extent.watched {
 		a.watch(owner, planned.Items(), left.Since())
 	}
 }
 
-// planRepair leaves out what cannot be there, and gives why.
+// planRepair leaves out objects that cannot exist: their namespace or kind is missing. The error left names them.
 func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent extent) (planned *plan.Plan, left, err error) {
 	elsewhere, missing := object.OutsideLacking(a.lacks(ctx), extent.objects)
 	objects, unserved := object.Served(a.config.Mapper, elsewhere)
@@ -109,7 +108,7 @@ func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent 
 			return nil, nil, err
 		}
 	}
-	tried, _ := object.OutsideLacking(a.lacks(ctx), extent.tried) // nobody wants these
+	tried, _ := object.OutsideLacking(a.lacks(ctx), extent.tried) // these are deleted, so none of them is missing
 	if planned, err = planner.PlanRepair(ctx, objects, tried); err != nil {
 		return nil, nil, err
 	}
@@ -117,22 +116,22 @@ func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent 
 	return planned, errors.Join(unserved, missing), nil
 }
 
-// extent is which objects a repair reads.
+// extent contains the objects that a repair reads.
 type extent struct {
-	// objects are all of the revision; none if there is nothing to read.
+	// objects are all objects of the revision; empty if there is nothing to read.
 	objects []*unstructured.Unstructured
 
-	// tried are those of later revisions, which have failed; see [release.History.triedAfter].
+	// tried are the objects of later, failed revisions; see [release.History.triedAfter].
 	tried []*unstructured.Unstructured
 
 	// ran are the Jobs that are not created again.
 	ran object.Ran
 
-	// some are those to read, unless all is set.
+	// some are the objects to read, unless all is set.
 	some []object.Key
 	all  bool
 
-	// watched says that the watches of the objects were just begun.
+	// watched is true if the watches of the objects have just been started.
 	watched bool
 }
 
@@ -177,8 +176,8 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	return found, nil
 }
 
-// restore carries out the plan for objects of a release, which are all of it. A failure of one object does not stop the
-// others. Only certificates wait until all of their objects are written: they are about all of these together.
+// restore executes the plan; release contains all objects of the release. A failure of one object does not stop the
+// others. Only certificates are left out if one of their objects failed: their objects have to agree.
 func (a *Applier) restore(ctx context.Context, owner object.Owner, executor *plan.Executor, planned *plan.Plan, release []*unstructured.Unstructured) (kept drift.Certificates, err error) {
 	failed := executor.Restore(ctx, planned)
 	if errors.Is(failed, object.ErrOwnerGone) || ctx.Err() != nil {
@@ -194,7 +193,8 @@ func (a *Applier) restore(ctx context.Context, owner object.Owner, executor *pla
 	return kept, errors.Join(failed, err, a.register(ctx, executor, planned, items, a.memory(owner).drift))
 }
 
-// finished leaves out objects for which writing the manifest is not all: a repair that fails may not have come to the rest.
+// finished leaves out objects that need more than their manifest, such as a certificate. A repair that fails may have
+// stopped before that.
 func finished(planned *plan.Plan, left drift.Left) drift.Left {
 	live := maps.Clone(left.Live)
 	for _, item := range planned.Items() {

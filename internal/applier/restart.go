@@ -58,5 +58,5 @@ func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed
 
 // isReadAtStart says of an object that the record has no fingerprint of it.
 func isReadAtStart(item object.Item) bool {
-	return webhookcert.Concerns(item.Object) || len(object.FrontsOf(item.Object)) > 0
+	return webhookcert.Concerns(item.Object) || len(object.CalledServices(item.Object)) > 0
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // SharedPods returns the Services among objects that select pods of other Deployments in the
-// namespace of the extension; nil objects are those of the installed revision. It lists
+// namespace of the extension. If objects is nil, it uses the objects of the installed revision. It lists
 // Deployments as the ServiceAccount, and makes no request if no such Service is called by the
 // API server. If the ServiceAccount may not list Deployments, it compares objects alone.
 func (a *Applier) SharedPods(ctx context.Context, owner object.Owner, objects []*unstructured.Unstructured) ([]bundle.SharedService, error) {
@@ -23,7 +23,7 @@ func (a *Applier) SharedPods(ctx context.Context, owner object.Owner, objects []
 		}
 		objects = installed.Objects
 	}
-	if !bundle.Fronted(objects) {
+	if !bundle.HasCalledService(objects) {
 		return nil, nil
 	}
 	client, err := impersonation.As(a.clients, owner.Account(), usage.AppsClient)

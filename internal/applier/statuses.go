@@ -11,8 +11,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// readStatuses reads, as the ServiceAccount, the objects of which a shared watch has reported a change without the
-// status. It makes no request if there is none.
+// readStatuses reads, as the ServiceAccount, the objects whose shared watch has reported a change without the status. It
+// makes no request if there is none.
 func (a *Applier) readStatuses(ctx context.Context, owner object.Owner, known *memory) {
 	due := known.drift.TakeUnread(a.config.Now())
 	if len(due) == 0 {

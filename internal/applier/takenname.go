@@ -16,11 +16,11 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// maxServedVersions is how many versions of an API group are read to find who has a name.
+// maxServedVersions bounds the versions of an API group that are read to find the CRD that has a name.
 const maxServedVersions = 10
 
-// holderOfName finds the CustomResourceDefinition that has a name which the workload asks for. Names are unique within
-// an API group, and what a group serves anybody who is authenticated may read.
+// holderOfName finds the CustomResourceDefinition that has the name that the workload asks for. Names are unique within
+// an API group, and every authenticated user may read the resources that a group serves.
 func (a *Applier) holderOfName(ctx context.Context, owner object.Owner, workload health.Workload) (health.Cause, error) {
 	_, group, _ := strings.Cut(workload.Key.Name, ".")
 	client, err := impersonation.As(a.clients, owner.Account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {

@@ -10,35 +10,37 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Placeholder is a caBundle without a certificate that an object contains. The API server stores a
-// CustomResourceDefinition with such a value and does not serve its kind; with other objects it calls nobody.
+// CustomResourceDefinition with such a value and does not serve its kind. Webhooks and API services with such a value
+// do not work.
 type Placeholder struct {
 	Kind, Name string
 
-	// Path is that of the field.
+	// Path is the path of the field.
 	Path string
 
 	// Filled is set if an annotation asks another program for the certificate.
 	Filled bool
 }
 
-// String returns the placeholder as a line for people, and what becomes of it.
+// String returns a line that reports the placeholder and its removal.
 func (p Placeholder) String() string {
 	return fmt.Sprintf("%s %s: %s contains no certificate and is left out", p.Kind, excerpt.Quote(p.Name), p.Path)
 }
 
-// injectors are the annotations that ask for a certificate, which is written over any other value.
+// injectors lists the annotations that ask another program for a certificate. It overwrites any other value.
 var injectors = []string{
 	AnnotationInjectCAFrom, "cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret",
 	"cert-manager.io/inject-apiserver-ca", "service.beta.openshift.io/inject-cabundle",
 }
 
-// removePlaceholders removes the values from objects, and returns what it has removed.
+// removePlaceholders removes the placeholders from objects, and returns them.
 func removePlaceholders(objects []*unstructured.Unstructured) []Placeholder {
 	var removed []Placeholder
 	for _, object := range objects {
@@ -74,7 +76,8 @@ func isFilled(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// ClientConfigs returns the parts of an object that may contain a caBundle, by their paths. They are not copies.
+// ClientConfigs returns the parts of an object that may contain a caBundle and a Service, by their paths. They are not
+// copies.
 func ClientConfigs(object *unstructured.Unstructured) map[string]map[string]any {
 	found := map[string]map[string]any{}
 	add := func(path string, content map[string]any, fields ...string) {
@@ -97,4 +100,13 @@ func ClientConfigs(object *unstructured.Unstructured) map[string]map[string]any 
 		}
 	}
 	return found
+}
+
+// ServiceIn returns the Service that the API server calls because of a part that [ClientConfigs] returns. It is empty
+// for a URL, and for an API service without a Service.
+func ServiceIn(config map[string]any) types.NamespacedName {
+	service, _ := config["service"].(map[string]any)
+	name, _ := service["name"].(string)
+	namespace, _ := service["namespace"].(string)
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }

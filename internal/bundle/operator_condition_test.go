@@ -145,8 +145,8 @@ func TestLacksOperatorCondition(t *testing.T) {
 	}
 }
 
-// TestImpossibleOperatorConditions are O9: where there can be no object of the name, none is
-// made, and no variable is set. Without an operator there is nobody to write it.
+// TestImpossibleOperatorConditions (O9): if no object can have the name of the bundle, the controller creates no
+// object and sets no variable. A bundle without a Deployment gets no object either.
 func TestImpossibleOperatorConditions(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -18,11 +18,11 @@ import (
 // match pods of other workloads too.
 const LabelWorkload = "olm.operatorframework.io/workload"
 
-// Selection is how Services that the API server calls select the pods of the operator.
+// Selection is the way in which Services that the API server calls select the pods of the operator.
 type Selection string
 
-// Selections in the order in which an installed extension gets them. Pods that do not have the
-// label yet serve until the rollout of those that have it is complete.
+// Selections in the order in which an installed extension gets them. Pods without the label serve
+// until the rollout of the pods with the label is complete.
 const (
 	// SelectAuthored selects by the labels of the author alone, as upstream does.
 	SelectAuthored Selection = ""
@@ -32,8 +32,8 @@ const (
 	SelectOwn Selection = "own"
 )
 
-// FirstSelection is that of a bundle that is installed where none is: there are no pods without
-// the label.
+// FirstSelection returns the selection for a first installation: there are no pods without the
+// label then.
 func FirstSelection(shared []SharedService) Selection {
 	if CanSeparate(shared) {
 		return SelectOwn
@@ -62,12 +62,12 @@ func CanSeparate(shared []SharedService) bool {
 type Workload struct {
 	Name string
 
-	// Labels and PodLabels are those of the Deployment and of its pods.
+	// Labels are the labels of the Deployment, and PodLabels the labels of its pods.
 	Labels, PodLabels map[string]string
 }
 
 // SharedService is a Service that the API server calls, and that selects pods of Other besides
-// those of Deployment.
+// the pods of Deployment.
 type SharedService struct {
 	Service, Deployment, Other string
 
@@ -75,27 +75,29 @@ type SharedService struct {
 	Fixed bool
 }
 
-// Warning says what the Service does, and what helps.
+// Warning returns a line that reports the problem and an action.
 func (s SharedService) Warning() string {
 	return fmt.Sprintf("Service %q can send webhook requests to pods of Deployment %q, which have the labels that it selects: install one of the operators in another namespace",
 		s.Service, s.Other)
 }
 
-// front is a Service that the API server calls, with the Deployment behind it.
-type front struct {
+// generatedService is a generated Service that the API server calls, with its Deployment.
+type generatedService struct {
 	service, server *unstructured.Unstructured
 	selector        map[string]string
 	isFixed         bool
 }
 
-// Fronted reports whether objects contain a Service that the API server calls, and its
-// Deployment.
-func Fronted(objects []*unstructured.Unstructured) bool { return len(frontsOf(objects)) > 0 }
+// HasCalledService reports whether objects contain a generated Service that the API server calls,
+// and its Deployment.
+func HasCalledService(objects []*unstructured.Unstructured) bool {
+	return len(generatedServices(objects)) > 0
+}
 
 // Selects returns the selection that objects were rendered with.
 func Selects(objects []*unstructured.Unstructured) Selection {
 	found := SelectAuthored
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		if _, isSelected := one.selector[LabelWorkload]; isSelected {
 			return SelectOwn
 		}
@@ -113,7 +115,7 @@ func WithSelection(objects []*unstructured.Unstructured, selection Selection) ([
 		return objects, nil
 	}
 	changed := map[*unstructured.Unstructured]*unstructured.Unstructured{}
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		if one.isFixed {
 			continue
 		}
@@ -136,9 +138,9 @@ func WithSelection(objects []*unstructured.Unstructured, selection Selection) ([
 	return selected, nil
 }
 
-// Shared returns the Services among objects, sorted, whose selector matches the pods of a
-// Deployment other than theirs: one of objects, or one on the cluster without the labels own,
-// which those of the extension have.
+// Shared returns the Services among objects, sorted, whose selector matches the pods of another
+// Deployment: one among objects, or one of live. It ignores Deployments in live that have the labels
+// own: the extension has installed them.
 func Shared(objects []*unstructured.Unstructured, live []Workload, own map[string]string) []SharedService {
 	workloads := slices.DeleteFunc(slices.Clone(live), func(one Workload) bool {
 		return labels.SelectorFromSet(own).Matches(labels.Set(one.Labels))
@@ -150,7 +152,7 @@ func Shared(objects []*unstructured.Unstructured, live []Workload, own map[strin
 	}
 	slices.SortStableFunc(workloads, func(a, b Workload) int { return cmp.Compare(a.Name, b.Name) })
 	var shared []SharedService
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		selector := labels.SelectorFromSet(one.selector)
 		i := slices.IndexFunc(workloads, func(other Workload) bool {
 			return other.Name != one.server.GetName() && selector.Matches(labels.Set(other.PodLabels))
@@ -168,7 +170,7 @@ func Shared(objects []*unstructured.Unstructured, live []Workload, own map[strin
 // does not allow [LabelWorkload], sorted.
 func FixedDeployments(objects []*unstructured.Unstructured) []string {
 	found := sets.New[string]()
-	for _, one := range frontsOf(objects) {
+	for _, one := range generatedServices(objects) {
 		if one.isFixed {
 			found.Insert(one.server.GetName())
 		}
@@ -176,9 +178,10 @@ func FixedDeployments(objects []*unstructured.Unstructured) []string {
 	return sets.List(found)
 }
 
-// frontsOf are those of Services that are called after their Deployment, sorted: others were
-// written by the author, who may mean pods of several workloads.
-func frontsOf(objects []*unstructured.Unstructured) []front {
+// generatedServices returns the generated Services that the API server calls, sorted. Their names derive from the names of
+// their Deployments. It leaves out Services that the author has written, since they may select pods of
+// several workloads on purpose.
+func generatedServices(objects []*unstructured.Unstructured) []generatedService {
 	called := calledServices(objects)
 	if called.Len() == 0 {
 		return nil
@@ -189,7 +192,7 @@ func frontsOf(objects []*unstructured.Unstructured) []front {
 			servers[webhookServiceName(object.GetName())] = object
 		}
 	}
-	var fronts []front
+	var found []generatedService
 	for _, object := range objects {
 		server := servers[object.GetName()]
 		if object.GetKind() != kindService || server == nil || !called.Has(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}) {
@@ -199,33 +202,18 @@ func frontsOf(objects []*unstructured.Unstructured) []front {
 		if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(labels.Set(podLabels(server))) {
 			continue
 		}
-		fronts = append(fronts, front{service: object, server: server, selector: selector, isFixed: isFixed(server)})
+		found = append(found, generatedService{service: object, server: server, selector: selector, isFixed: isFixed(server)})
 	}
-	slices.SortFunc(fronts, func(a, b front) int { return cmp.Compare(a.service.GetName(), b.service.GetName()) })
-	return fronts
+	slices.SortFunc(found, func(a, b generatedService) int { return cmp.Compare(a.service.GetName(), b.service.GetName()) })
+	return found
 }
 
-// calledServices are those to which webhooks, conversions and API services lead.
+// calledServices returns the Services that the API server calls for webhooks, conversions and API services.
 func calledServices(objects []*unstructured.Unstructured) sets.Set[types.NamespacedName] {
 	called := sets.New[types.NamespacedName]()
-	note := func(content map[string]any, path ...string) {
-		name, _, _ := unstructured.NestedString(content, append(slices.Clone(path), "name")...)
-		namespace, _, _ := unstructured.NestedString(content, append(slices.Clone(path), "namespace")...)
-		called.Insert(types.NamespacedName{Namespace: namespace, Name: name})
-	}
 	for _, object := range objects {
-		switch object.GetKind() {
-		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-			webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-			for _, item := range webhooks {
-				if webhook, isMap := item.(map[string]any); isMap {
-					note(webhook, "clientConfig", "service")
-				}
-			}
-		case kindCRD:
-			note(object.Object, "spec", "conversion", "webhook", "clientConfig", "service")
-		case "APIService":
-			note(object.Object, "spec", "service")
+		for _, config := range ClientConfigs(object) {
+			called.Insert(ServiceIn(config))
 		}
 	}
 	return called.Delete(types.NamespacedName{})
@@ -240,8 +228,8 @@ func podLabels(deployment *unstructured.Unstructured) map[string]string {
 	return found
 }
 
-// isFixed reports that the pods would not match the selector of their Deployment with the label.
-// The author may use the label, too.
+// isFixed reports whether the pods of a Deployment cannot get the label: its selector would not match
+// them, or the author sets the label to another value.
 func isFixed(deployment *unstructured.Unstructured) bool {
 	var typed appsv1.Deployment
 	if err := decodeTyped(deployment.Object, &typed); err != nil {

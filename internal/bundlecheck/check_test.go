@@ -114,8 +114,8 @@ func TestCheck(t *testing.T) {
 		"F3: a conversion webhook in the namespace of Kubebuilder": {
 			files: plain(converted("a.p7.test", "''", "system", "") + converted("b.p7.test", "''", "elsewhere", "")),
 			want: []string{
-				`spec.conversion.webhook.clientConfig.service: warning: CustomResourceDefinition "a.p7.test" calls a webhook of Service "w" in namespace "system", which is not in the bundle: this is the placeholder of Kubebuilder, which nothing has replaced`,
-				`spec.conversion.webhook.clientConfig.service: warning: CustomResourceDefinition "b.p7.test" calls a webhook of Service "w" in namespace "elsewhere", which is not in the bundle: others have to bring it`,
+				`spec.conversion.webhook.clientConfig.service: warning: CustomResourceDefinition "a.p7.test" calls a webhook of Service "w" in namespace "system", which is not in the bundle: this is the placeholder of Kubebuilder: replace it`,
+				`spec.conversion.webhook.clientConfig.service: warning: CustomResourceDefinition "b.p7.test" calls a webhook of Service "w" in namespace "elsewhere", which is not in the bundle: install it separately`,
 			},
 		},
 		"every problem of every file is listed": {

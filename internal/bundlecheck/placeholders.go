@@ -11,8 +11,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// placeholders reports values without a certificate. An annotation that asks another program for the certificate makes
-// the value needless, and no more.
+// placeholders reports values without a certificate. If an annotation asks another program for the certificate, the
+// value is only needless, which is a warning.
 func (c *checker) placeholders(found []bundle.Placeholder) {
 	for _, one := range found {
 		if one.Filled {
@@ -41,18 +41,16 @@ func (c *checker) webhookServices(objects []*unstructured.Unstructured) {
 			continue
 		}
 		for path, config := range bundle.ClientConfigs(object) {
-			service, _ := config["service"].(map[string]any)
-			name, _ := service["name"].(string)
-			namespace, _ := service["namespace"].(string)
-			if at := (types.NamespacedName{Namespace: namespace, Name: name}); name == "" || services.Has(at) {
+			service := bundle.ServiceIn(config)
+			if service.Name == "" || services.Has(service) {
 				continue
 			}
-			hint := "others have to bring it"
-			if namespace == placeholderNamespace {
-				hint = "this is the placeholder of Kubebuilder, which nothing has replaced"
+			hint := "install it separately"
+			if service.Namespace == placeholderNamespace {
+				hint = "this is the placeholder of Kubebuilder: replace it"
 			}
 			c.warnf("", path+".service", "%s %s calls a webhook of Service %s in namespace %s, which is not in the bundle: %s",
-				object.GetKind(), excerpt.Quote(object.GetName()), excerpt.Quote(name), excerpt.Quote(namespace), hint)
+				object.GetKind(), excerpt.Quote(object.GetName()), excerpt.Quote(service.Name), excerpt.Quote(service.Namespace), hint)
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 // maxMessage is the longest message, and the longest path, in bytes.
 const maxMessage = 1024
 
-// Severity says how bad a problem is.
+// Severity is the severity of a problem.
 type Severity string
 
 // The severities, worst first.
 const (
-	// Error is what keeps the bundle from being installed, or a part of it from working.
+	// Error is a problem that prevents the installation of the bundle, or a part of it from working.
 	Error Severity = "error"
-	// Warning is what works, but maybe not as its author thinks.
+	// Warning is a problem of a bundle that can be installed.
 	Warning Severity = "warning"
 )
 

@@ -31,7 +31,7 @@ func (c *checker) webhooks(objects []*unstructured.Unstructured) {
 	}
 }
 
-// webhooksIn returns the webhooks of a configuration. One that cannot be read has none.
+// webhooksIn returns the webhooks of a configuration; nil if it cannot be read.
 func webhooksIn(object *unstructured.Unstructured) []admissionregistrationv1.MutatingWebhook {
 	kind := object.GetKind()
 	if kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration" {
@@ -50,10 +50,10 @@ func podsBehind(webhook admissionregistrationv1.MutatingWebhook, objects []*unst
 	if called == nil {
 		return nil
 	}
-	front := types.NamespacedName{Namespace: called.Namespace, Name: called.Name}
+	service := types.NamespacedName{Namespace: called.Namespace, Name: called.Name}
 	var selected map[string]string
 	for _, object := range objects {
-		if object.GetKind() == "Service" && namespacedName(object) == front {
+		if object.GetKind() == "Service" && namespacedName(object) == service {
 			selected, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector")
 		}
 	}
@@ -63,7 +63,7 @@ func podsBehind(webhook admissionregistrationv1.MutatingWebhook, objects []*unst
 	var found []labels.Set
 	for _, object := range objects {
 		pods, isWorkload, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels")
-		if isWorkload && namespacedName(object).Namespace == front.Namespace && labels.SelectorFromSet(selected).Matches(labels.Set(pods)) {
+		if isWorkload && namespacedName(object).Namespace == service.Namespace && labels.SelectorFromSet(selected).Matches(labels.Set(pods)) {
 			found = append(found, pods)
 		}
 	}
@@ -74,8 +74,8 @@ func namespacedName(object *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(object.GetNamespace(), installNamespace), Name: object.GetName()}
 }
 
-// preventsPods reports whether the API server calls a webhook for each new pod with these labels. Of the labels of a
-// namespace, only its name is known. Conditions in CEL are not evaluated.
+// preventsPods reports whether the API server refuses each new pod with these labels while the webhook does not answer.
+// Only the name label of the namespace is known. It is false for a webhook with conditions in CEL.
 func preventsPods(webhook admissionregistrationv1.MutatingWebhook, pods labels.Set) bool {
 	fails := webhook.FailurePolicy == nil || *webhook.FailurePolicy == admissionregistrationv1.Fail
 	return fails && len(webhook.MatchConditions) == 0 && slices.ContainsFunc(webhook.Rules, isAboutPods) &&
@@ -93,7 +93,7 @@ func hasAny(list []string, wanted ...string) bool {
 	return slices.ContainsFunc(wanted, func(one string) bool { return slices.Contains(list, one) })
 }
 
-// selects is true for no selector, as the API server has it.
+// selects reports whether a selector matches the labels. A nil selector matches all labels.
 func selects(selector *metav1.LabelSelector, set labels.Set) bool {
 	if selector == nil {
 		return true

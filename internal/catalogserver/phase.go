@@ -100,8 +100,8 @@ func (f failure) phase() phase {
 	return s
 }
 
-// degraded returns the reason of Degraded. A registry that is away for a moment is none; a catalog that is
-// not Ready needs none to be noticed, but whoever counts broken content does.
+// degraded returns the reason of the condition Degraded; empty for no condition. A registry that is unavailable for a
+// moment does not set it. If the catalog is not Ready, only broken content sets it, because a metric counts that.
 func (f failure) degraded() string {
 	switch {
 	case saysBroken(f.err):

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/leadership"
 )
 
-// Leader returns what looks at the lease of the controller.
+// Leader returns a watcher of the lease of the controller.
 func (c *Cluster) Leader(config *rest.Config) (leadership.Watcher, error) {
 	api, err := coordinationclient.NewForConfig(config)
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *Cluster) Leader(config *rest.Config) (leadership.Watcher, error) {
 func (c *Cluster) WarnAbsence(ctx context.Context, command *cobra.Command) {
 	config, err := c.Config()
 	if err != nil {
-		return // which the command has reported
+		return // the command has reported it
 	}
 	leader, err := c.Leader(config)
 	if err != nil {

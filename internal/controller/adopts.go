@@ -10,8 +10,8 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// adoptedBy returns the name of the extension whose content ext adopts; empty for none. An extension that
-// exists owns its content.
+// adoptedBy returns the name of the extension whose content ext adopts; empty if there is none, or if that
+// extension still exists, since it owns its content then.
 func (r *Reconciler) adoptedBy(ctx context.Context, ext *ocv1.ClusterExtension) string {
 	name := ext.Annotations[ocv1.AdoptsContentOfAnnotation]
 	if name == ext.Name || len(validation.IsDNS1123Subdomain(name)) > 0 {

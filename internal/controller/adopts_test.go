@@ -9,7 +9,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// TestAdoptedContent has an extension name others that exist, or do not.
+// TestAdoptedContent: an extension names extensions that exist, or that do not exist.
 func TestAdoptedContent(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ names, want string }{
@@ -36,6 +36,6 @@ func TestAdoptedContent(t *testing.T) {
 		})
 	}
 	if ocv1.AdoptsContentOfAnnotation != object.AnnotationAdopts {
-		t.Error("status names another annotation than the one that counts")
+		t.Error("the API and the applier have different annotations")
 	}
 }

@@ -51,7 +51,7 @@ func (w *world) edit(t *testing.T) {
 	}
 }
 
-// observed has the status be about the spec: what the spec depends on was not written a moment ago.
+// observed sets observedGeneration to the generation, so that missing prerequisites are reported at once.
 func (w *world) observed(t *testing.T) {
 	t.Helper()
 	ext := w.extension(t)

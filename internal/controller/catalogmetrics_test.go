@@ -104,7 +104,7 @@ func TestVerdictOfACatalog(t *testing.T) {
 	}
 }
 
-// TestBrokenContentOfACatalogIsCounted has the status report what the catalog server found.
+// TestBrokenContentOfACatalogIsCounted: the condition Degraded decides whether the content counts as broken.
 func TestBrokenContentOfACatalogIsCounted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

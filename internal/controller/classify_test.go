@@ -161,11 +161,11 @@ func TestClassify(t *testing.T) {
 		"F17: an object that blocks another one": {
 			stage: StageApply, err: fmt.Errorf("wrapped: %w", &object.CollisionError{Other: object.Key{Name: "a"}, Err: errBoom}),
 			image: pinned, disposition: Blocked, reason: ocv1.ReasonBlocked, again: untoldInterval,
-			message: prefix + `wrapped: boom:  "a" of this extension blocks it, and the new version has that, too`,
+			message: prefix + `wrapped: boom:  "a" of this extension blocks it, and the new version contains that object too`,
 		},
 		"F17: an object that blocks another one when something was written": {
 			stage: StageApply, err: &object.CollisionError{Other: object.Key{Name: "a"}, Kept: true, Err: errBoom}, began: true,
-			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + `boom:  "a" of this extension blocks it, and the upgrade keeps that`,
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + `boom:  "a" of this extension blocks it, and the upgrade does not delete that object`,
 		},
 		"immutable": {
 			stage: StageApply, err: fmt.Errorf("wrapped: %w", cannotChange(errBoom)),

@@ -100,7 +100,7 @@ func TestExplainTellsOfWhatWaits(t *testing.T) {
 	}
 }
 
-// TestPlanWithPlaceholder is F3: a caBundle without a certificate is left out, and the plan says so.
+// TestPlanWithPlaceholder is F3: a caBundle without a certificate is left out, and the plan reports it.
 func TestPlanWithPlaceholder(t *testing.T) {
 	t.Parallel()
 	w := worldWith(t)

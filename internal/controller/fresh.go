@@ -10,23 +10,22 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Users write an extension together with its namespace, its ServiceAccount and their permissions. The caches
-// of the controller and of the API server can lack these for a moment. freshWait is for how long the
-// controller does not report that one of them is missing after a change of the spec, and freshInterval is
-// how often it looks again meanwhile.
+// Users apply an extension together with its namespace, its ServiceAccount and their permissions. The caches
+// of the controller and of the API server can lack these for a moment. For freshWait after a change of the
+// spec, the controller does not report that one of them is missing. It checks again every freshInterval.
 const (
 	freshWait     = 2 * time.Second
 	freshInterval = time.Second
 )
 
-// freshSpec is a spec for which something was missing the first time.
+// freshSpec is a generation of a spec whose prerequisites were missing since a time.
 type freshSpec struct {
 	extension  types.UID
 	generation int64
 	since      time.Time
 }
 
-// awaitsFresh returns when to look again for what a new spec depends on; zero if outcome is to be reported.
+// awaitsFresh returns the time until the next check of missing prerequisites; zero if outcome has to be reported.
 func (r *Reconciler) awaitsFresh(ext *ocv1.ClusterExtension, outcome Outcome) time.Duration {
 	known, _ := r.fresh.Load(ext.Name)
 	seen, _ := known.(freshSpec)

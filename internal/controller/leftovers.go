@@ -2,14 +2,14 @@ package controller
 
 import "github.com/clusterextensions/operator-controller/internal/bundle"
 
-// leftover is what adopted objects keep since a bundle was applied.
+// leftover contains the fields that adopted objects have kept since a bundle was applied, as texts.
 type leftover struct {
 	bundle bundle.Identity
 	fields []string
 }
 
-// noteLeftovers remembers the fields that objects keep which this reconcile has adopted, and adds them to the outcome of
-// the next ones until another bundle is applied. A restart forgets them; their event stays.
+// noteLeftovers remembers the fields that objects adopted by this reconcile have kept. It adds them to the outcome of each
+// reconcile until another bundle is applied. After a restart only the event shows them.
 func (r *Reconciler) noteLeftovers(outcome *Outcome) {
 	if outcome.Installed == nil {
 		return

@@ -60,7 +60,7 @@ func changesOf(outcome Outcome) []line {
 }
 
 // repairedLines are about what was put back, and then about what was written otherwise:
-// objects that were only taken over, or were put off, are not repaired.
+// objects that were only taken over, or were deferred, are not repaired.
 func repairedLines(repair installation.Result) []line {
 	var repaired, others []line
 	for _, key := range object.KeysOf(repair.Differences) {

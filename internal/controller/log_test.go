@@ -65,13 +65,13 @@ func TestLoggedChanges(t *testing.T) {
 			})},
 			want: []string{"repaired object={ConfigMap n " + inLine(strings.Repeat("n", 1000)) + "} missing=false fields=a and 9 more"},
 		},
-		"what was put off is created": {
+		"what was deferred is created": {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
 				keyOf("APIService", "", "v1.p"): {Missing: true, Due: true},
 			})},
 			want: []string{"created object={APIService  v1.p}"},
 		},
-		"what was put off is changed": {
+		"what was deferred is changed": {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
 				keyOf("APIService", "", "v1.p"): {Fields: []string{"spec.service.name"}, Due: true},
 			})},

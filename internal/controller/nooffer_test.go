@@ -99,7 +99,7 @@ func TestNoOfferKeepsReady(t *testing.T) {
 		},
 		"F5: the package in the catalog is malformed": {
 			change: func(t *testing.T, w *world) { t.Helper(); w.serve(t); w.catalogErr = malformedError{} },
-			ready:  "True Succeeded", why: "only who makes the catalog can mend it", progressing: unread + malformedError{}.Error(),
+			ready:  "True Succeeded", why: "the publisher of the catalog has to fix it", progressing: unread + malformedError{}.Error(),
 		},
 		"F5: the package is gone, and a workload is down": {
 			change: func(_ *testing.T, w *world) {
@@ -152,7 +152,7 @@ func TestNoOfferKeepsReady(t *testing.T) {
 			}
 			w.writes = nil
 			if _, err := w.reconcile(t); err != nil || len(w.writes) > 0 {
-				t.Errorf("another pass writes %v, error %v", w.writes, err)
+				t.Errorf("a second reconcile writes %v, error %v", w.writes, err)
 			}
 		})
 	}

@@ -154,7 +154,7 @@ type Reconciler struct {
 	// could not go on.
 	unfinishedSince sync.Map
 
-	// fresh has a [freshSpec] for each extension that seems to lack what was written with it.
+	// fresh maps each extension with a missing prerequisite to its [freshSpec].
 	fresh sync.Map
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// residents has the bundles that extensions have installed, by namespace and extension.
+// residents maps namespaces and extensions to the names of the installed bundles.
 type residents map[string]map[string]string
 
-// take replaces what is known of an extension.
+// take replaces the bundle of an extension.
 func (r residents) take(ext *ocv1.ClusterExtension) {
 	if ext.Status.Install == nil || !ext.DeletionTimestamp.IsZero() {
 		return
@@ -25,8 +25,8 @@ func (r residents) take(ext *ocv1.ClusterExtension) {
 	r[namespace][ext.Name] = ext.Status.Install.Bundle.Name
 }
 
-// drop finds the namespace among all: a namespace of an extension never changes, but the
-// extension may be another one of its name.
+// drop removes an extension from every namespace: an extension of the same name may have been created
+// again with another namespace.
 func (r residents) drop(name string) {
 	for namespace, bundles := range r {
 		delete(bundles, name)

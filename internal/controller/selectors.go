@@ -15,20 +15,21 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
-// sharing is what is known of the Services of an installed bundle.
+// sharing is the last result of [Reconciler.SharedPods] for an installed bundle.
 type sharing struct {
-	// residents and bundle are the other extensions of the namespace and the installed bundle at
-	// the time.
+	// residents describes the other extensions of the namespace, and bundle is the installed
+	// bundle, at that time.
 	residents string
 	bundle    bundle.Identity
 
 	shared []bundle.SharedService
 }
 
-// selectAfter is when a rollout that was over before the pass could see it leads to a selection.
+// selectAfter is the time until the next reconcile if this one found all rollouts complete. No event
+// triggers that reconcile: the rollouts were complete when the workloads were read.
 const selectAfter = time.Second
 
-// isToSelect reports whether the next pass selects by the label that this one saw on all pods.
+// isToSelect reports whether the next reconcile selects by the label, because all pods have it now.
 func (o *Outcome) isToSelect() bool {
 	return o.Installed != nil && o.Installed.Selection == bundle.SelectLabelled && o.Suspended == nil && o.Err == nil &&
 		!o.Observed.Reselects && !o.WorkloadsUnseen && isRolledOut(o.Workloads)
@@ -37,7 +38,7 @@ func (o *Outcome) isToSelect() bool {
 // isRolledOut reports whether all Deployments have no pods but those of their last revision.
 func isRolledOut(workloads []health.Workload) bool {
 	return !slices.ContainsFunc(workloads, func(one health.Workload) bool {
-		return one.Key.GroupKind == object.ServerKind && (one.RollingOut || one.Stuck || one.Available != metav1.ConditionTrue)
+		return one.Key.GroupKind == health.DeploymentKind && (one.RollingOut || one.Stuck || one.Available != metav1.ConditionTrue)
 	})
 }
 
@@ -118,8 +119,8 @@ func (r *Reconciler) noteShared(ctx context.Context, owner object.Owner, outcome
 	}
 }
 
-// noteSelection adds the Services to the outcome that select pods of others, and cannot be changed, and
-// has the next reconcile come soon if it can select by the label.
+// noteSelection adds the Services to the outcome that select pods of others and cannot be changed. It
+// requests another reconcile soon if that reconcile can select by the label.
 func (r *Reconciler) noteSelection(outcome *Outcome) {
 	if outcome.isToSelect() {
 		outcome.RecheckAfter = sooner(outcome.RecheckAfter, selectAfter)

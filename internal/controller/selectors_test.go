@@ -38,8 +38,8 @@ spec:
             spec: {containers: [{name: manager, image: registry.test/p}]}
 `
 
-// sharingWorld has an extension whose bundle serves webhooks. shared is what the cluster has, and
-// asked counts how often that was read.
+// sharingWorld returns a world with an extension whose bundle serves webhooks. shared is the result of
+// SharedPods, and asked counts the calls.
 func sharingWorld(t *testing.T, shared *[]bundle.SharedService, asked *int) *world {
 	t.Helper()
 	w := sampleWorld(t)
@@ -47,7 +47,7 @@ func sharingWorld(t *testing.T, shared *[]bundle.SharedService, asked *int) *wor
 		"metadata/annotations.yaml": {Data: []byte("annotations: {operators.operatorframework.io.bundle.package.v1: p}")},
 		"manifests/csv.yaml":        {Data: []byte(serving)},
 	}
-	w.workloads = []health.Workload{{Key: object.Key{GroupKind: object.ServerKind, Namespace: "ns", Name: "p"}, Available: metav1.ConditionTrue}}
+	w.workloads = []health.Workload{{Key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "p"}, Available: metav1.ConditionTrue}}
 	w.reconciler.SharedPods = func(context.Context, object.Owner, []*unstructured.Unstructured) ([]bundle.SharedService, error) {
 		*asked++
 		return *shared, nil

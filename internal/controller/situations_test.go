@@ -231,7 +231,7 @@ func choices(t *testing.T) map[string]situation {
 		},
 		"What a catalog has of the package cannot be used": {
 			outcome: choosing(t, resolve.Request{}, resolve.Catalog{Name: "community", Err: malformedError{}}),
-			next:    "only who makes the catalog can mend it",
+			next:    "the publisher of the catalog has to fix it",
 		},
 	}
 }
@@ -503,7 +503,7 @@ func atWork(t *testing.T) map[string]situation {
 		"A webhook waits for its pods": {
 			outcome: atRest(Outcome{Workloads: []health.Workload{
 				{Key: deployment, Available: metav1.ConditionFalse, RollingOut: true, Reason: "0 of 1 replicas are available"},
-				health.PutOff(object.Key{
+				health.Deferred(object.Key{
 					GroupKind: schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}, Name: "pods.example.com",
 				}, []object.Key{deployment}),
 			}}),

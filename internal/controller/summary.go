@@ -33,8 +33,8 @@ const (
 	maxPart = 340
 	maxList = 240
 
-	// maxWorkloads is for what is wrong with workloads: the cause is at the end of it, and can be the answer of the API
-	// server about each field of a pod.
+	// maxWorkloads bounds the part about workloads. The cause is at its end, and can be the answer of the API server
+	// about each field of a pod.
 	maxWorkloads = 640
 )
 
@@ -206,10 +206,10 @@ func inCatalogs(outcome Outcome) (obstacle, bool) {
 		}
 		if errors.As(unresolved.Err, &malformed) && malformed.Malformed() {
 			// The catalog is served, and its status is that of all other packages.
-			found.next = "only who makes the catalog can mend it; spec.source.catalog.selector can leave it out"
+			found.next = "the publisher of the catalog has to fix it; spec.source.catalog.selector can leave it out"
 		}
 	case resolve.BadVersion, resolve.InvalidInstalled:
-		found.next = "only who makes the catalog can mend it; spec.source.catalog.version can choose another bundle"
+		found.next = "the publisher of the catalog has to fix it; spec.source.catalog.version can choose another bundle"
 	case resolve.Unchecked:
 		found.what = fmt.Sprintf("the requirements of bundle %q cannot be checked: %v", unresolved.Bundle.Name, unresolved.Err)
 		found.next = nextRetry
@@ -264,9 +264,9 @@ func nextContent(outcome Outcome) string {
 // nextInvalid is what to do where the bundle is invalid, or what its templates have made.
 func nextInvalid(outcome Outcome) string {
 	if outcome.HasValues {
-		return nextContent(outcome) + "; only who makes the bundle can mend it otherwise"
+		return nextContent(outcome) + "; otherwise the publisher of the bundle has to fix it"
 	}
-	return "only who makes it can mend it; " + nextBundle(outcome)
+	return "the publisher has to fix it; " + nextBundle(outcome)
 }
 
 func inBundle(outcome Outcome) (obstacle, bool) {
@@ -286,7 +286,7 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 	err := outcome.Err
 	switch {
 	case errors.As(err, &unusable) && unusable.ByTag:
-		return obstacle{what: err.Error(), next: "only who makes it can mend it; it is looked from time to time whether the tag stands for another image"}, true
+		return obstacle{what: err.Error(), next: "the publisher of the image has to fix it; the controller checks regularly whether the tag points to another image"}, true
 	case errors.As(err, &unusable) && outcome.Target.IsNamed:
 		return obstacle{what: err.Error(), next: nextVersion}, true
 	case errors.As(err, &unusable):
@@ -506,7 +506,7 @@ func isLackOfRights(refusal apierrors.APIStatus) bool {
 	return ok && object.IsLackOfRights(err)
 }
 
-// nextAdmission is what to do if admission refuses an object, and no webhook does.
+// nextAdmission returns the action if admission, but no webhook, refuses an object.
 func nextAdmission(outcome Outcome, message string) string {
 	switch {
 	case strings.Contains(message, exceededQuota):
@@ -517,7 +517,7 @@ func nextAdmission(outcome Outcome, message string) string {
 	return "no permission is missing: an admission rule of the cluster refuses the object; change the rule, or " + nextContent(outcome)
 }
 
-// nextCollision is what to do if an object of the extension blocks another one.
+// nextCollision returns the action if one object of the extension blocks another.
 func nextCollision(outcome Outcome, collision *object.CollisionError) string {
 	if collision.Kept {
 		return "if nothing needs it, delete it, or " + nextContent(outcome)
@@ -525,7 +525,7 @@ func nextCollision(outcome Outcome, collision *object.CollisionError) string {
 	return nextContent(outcome)
 }
 
-// nextRefused returns what to do about an object that is invalid for the API server.
+// nextRefused returns the action if an object is invalid for the API server.
 func nextRefused(outcome Outcome) string {
 	refused, isOthers := errors.AsType[*object.RefusedError](outcome.Err)
 	switch {
@@ -535,5 +535,5 @@ func nextRefused(outcome Outcome) string {
 	case outcome.Stage == StageRepair:
 		return "undo what was changed in the object since it was installed; the controller retries automatically"
 	}
-	return "the API server does not take the object as it is; " + nextContent(outcome)
+	return "the API server refuses the object; " + nextContent(outcome)
 }

@@ -209,12 +209,12 @@ func (r *Reconciler) uninstallAs(ctx context.Context, ext *ocv1.ClusterExtension
 	return uninstallProgress{released: true}
 }
 
-// unregister has API services go before what serves them: while nobody answers for one, no
-// namespace can be deleted, and what there is to discover is not complete, for the whole
-// cluster. CRDs with a conversion webhook are deleted before that, too: the cluster may need the
-// webhook to delete their custom resources. What is not gone [uninstallPatience] after the first try, because the ServiceAccount is
-// gone for example, goes with all the rest. So does all that is deleted in the foreground: the garbage
-// collector has begun already.
+// unregister deletes API services before the workloads that serve them. While no server answers for an
+// API service, no namespace can be deleted, and discovery is incomplete for the whole cluster. It also
+// deletes CRDs with a conversion webhook first: the API server may need the webhook to delete their
+// custom resources. Objects that still exist [uninstallPatience] after the first try are deleted with
+// all others; the ServiceAccount may be gone, for example. A deletion in the foreground skips this step:
+// the garbage collector has begun already.
 func (r *Reconciler) unregister(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
 	if isForeground(ext.Finalizers) {
 		return uninstallProgress{released: true}
@@ -544,7 +544,7 @@ func goingFirstText(uses []installation.Use, since time.Time) string {
 			anew = anew || slices.ContainsFunc(use.First, func(stored installation.StoredObject) bool { return stored.Created.After(since) })
 		}
 	}
-	text := "being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+	text := "being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: " +
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
 	if anew {
 		text += "; some were made since: stop what makes them or, if that is the operator, set spec.uninstall to policy Delete"
@@ -585,7 +585,7 @@ func adviceOn(err error) string {
 	case object.IsDenied(err):
 		return "have the webhook or policy let the request pass"
 	}
-	return "it is tried again: mend that"
+	return "the controller retries automatically: fix the cause"
 }
 
 // refusal is cut in the error, so that the advice is whole.

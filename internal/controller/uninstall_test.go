@@ -163,7 +163,7 @@ func TestUninstall(t *testing.T) {
 		"what the bundle has brought goes, and is not put back": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{{{Definition: "widgets.p", Count: 1, Own: 1, First: []installation.StoredObject{held}}}},
 			did: []string{uses, "delete custom resources"},
-			ready: "False Terminating: being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+			ready: "False Terminating: being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: " +
 				`1 of widgets.p: Widget "a" in namespace "n" with finalizers [f]`,
 			wait: uninstallInterval,
 		},
@@ -191,33 +191,33 @@ func TestUninstall(t *testing.T) {
 		},
 		"custom resources go": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, did: []string{uses, "delete custom resources", "repair"},
-			ready: "False Terminating: being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
+			ready: "False Terminating: being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: 2 of widgets.p: " +
 				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
 			wait: uninstallInterval,
 		},
 		"a custom resource does not go": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{{{Definition: "widgets.p", Count: 1, First: []installation.StoredObject{held}}}},
 			age: uninstallPatience, did: []string{uses, "delete custom resources", "repair"},
-			ready: "False DeletionBlocked: being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+			ready: "False DeletionBlocked: being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: " +
 				`1 of widgets.p: Widget "a" in namespace "n" with finalizers [f]; see why they stay, or set another spec.uninstall`,
 			wait: uninstallRetry / 2,
 		},
 		"a custom resource is made anew": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{{{Definition: "widgets.p", Count: 1, First: []installation.StoredObject{anew}}}},
 			age: uninstallPatience, did: []string{uses, "delete custom resources", "repair"},
-			ready: "False DeletionBlocked: being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+			ready: "False DeletionBlocked: being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: " +
 				`1 of widgets.p: Widget "a" in namespace "n"; some were made since: stop what makes them or, if that is the operator, set spec.uninstall to policy Delete; ` +
 				"see why they stay, or set another spec.uninstall",
 			wait: uninstallRetry / 2,
 		},
 		"custom resources may not be deleted": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: errors.New("boom"), did: []string{uses, "delete custom resources", "repair"},
-			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; it is tried again: mend that, or set another spec.uninstall",
+			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; the controller retries automatically: fix the cause, or set another spec.uninstall",
 			wait:  uninstallRetry,
 		},
 		"custom resources are not to go any more": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: object.ErrOwnerGone, did: []string{uses, "delete custom resources"},
-			ready: "False Terminating: being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
+			ready: "False Terminating: being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: 2 of widgets.p: " +
 				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
 			wait: removalRecheck,
 		},
@@ -225,7 +225,7 @@ func TestUninstall(t *testing.T) {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: object.ErrOwnerGone, foreground: true, age: uninstallPatience,
 			did: []string{uses, "delete custom resources"},
 			ready: "False DeletionBlocked: deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " +
-				"being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
+				"being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: 2 of widgets.p: " +
 				`Widget "a" in namespace "n", Widget "b" in namespace "n"; see why they stay, or set another spec.uninstall`,
 			wait: uninstallRetry / 2,
 		},

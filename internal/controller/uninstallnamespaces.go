@@ -15,12 +15,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// namespacesRetry is how often a Namespace that blocks a deletion is read again: all kinds are listed
-// in it.
+// namespacesRetry is the time until a Namespace that blocks a deletion is read again. It is long because
+// a read lists all kinds.
 const namespacesRetry = 2 * time.Minute
 
 // mayDeleteNamespaces reports whether the deletion of an extension may delete Namespaces with the
-// objects of others: the spec asks for that in so many words, or no Namespace is deleted.
+// objects of others: the spec sets policy Delete, or the deletion keeps all objects.
 func mayDeleteNamespaces(ext *ocv1.ClusterExtension, policy UninstallPolicy) bool {
 	return policy == UninstallOrphan || ext.Spec.Uninstall != nil && ext.Spec.Uninstall.Policy == ocv1.UninstallPolicyDelete
 }
@@ -44,7 +44,7 @@ func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExte
 	return r.blocked(ctx, wanted, text, namespacesRetry)
 }
 
-// namespaceUses are those that block a deletion, as they were found by a spec.
+// namespaceUses contains the Namespaces that block a deletion, as found for one generation of the spec.
 type namespaceUses struct {
 	uid        types.UID
 	generation int64
@@ -52,8 +52,8 @@ type namespaceUses struct {
 	uses       []installation.NamespaceUse
 }
 
-// namespacesInUse remembers what blocks a deletion for [namespacesRetry]. It never remembers that nothing
-// does.
+// namespacesInUse caches the Namespaces that block a deletion for [namespacesRetry]. It does not cache a
+// result without such Namespaces: the next step deletes them.
 func (r *Reconciler) namespacesInUse(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner) ([]installation.NamespaceUse, error) {
 	value, _ := r.namespaceUses.Load(ext.Name)
 	if known, _ := value.(namespaceUses); known.uid == ext.UID && known.generation == ext.Generation && r.Now().Before(known.until) {
@@ -67,7 +67,7 @@ func (r *Reconciler) namespacesInUse(ctx context.Context, ext *ocv1.ClusterExten
 	return uses, err
 }
 
-// namespacesText says which Namespaces block a deletion, and what helps; empty if none does.
+// namespacesText names the Namespaces that block a deletion, and the actions; empty if none does.
 func namespacesText(uses []installation.NamespaceUse) string {
 	const keep = "spec.uninstall.policy: Orphan keeps everything"
 	var used, unknown []string
@@ -93,7 +93,7 @@ func namespacesText(uses []installation.NamespaceUse) string {
 	return strings.Join(parts, "; ")
 }
 
-// NamespaceText names what a Namespace contains that the extension does not own.
+// NamespaceText names the objects in a Namespace that the extension does not own.
 func NamespaceText(use installation.NamespaceUse) string {
 	names := make([]string, 0, len(use.First))
 	for _, key := range use.First {

@@ -176,13 +176,13 @@ func TestAdviceOnDenials(t *testing.T) {
 		`admission webhook "v.test" denied the request: it is protected`:                     "have the webhook or policy let the request pass",
 		`ValidatingAdmissionPolicy 'p' with binding 'p' denied request: it is protected`:     "have the webhook or policy let the request pass",
 		`User "system:serviceaccount:ns:installer" cannot delete resource "things"`:          "give the ServiceAccount that right",
-		`exceeded quota: small, requested: count/things=1, used: count/things=5, limited: 5`: "it is tried again: mend that",
+		`exceeded quota: small, requested: count/things=1, used: count/things=5, limited: 5`: "the controller retries automatically: fix the cause",
 	} {
 		if got := adviceOn(apierrors.NewForbidden(things, "a", errors.New(text))); got != want {
 			t.Errorf("F25: of %q the advice is %q, want %q", text, got, want)
 		}
 	}
-	if got := adviceOn(errors.New("boom")); got != "it is tried again: mend that" {
+	if got := adviceOn(errors.New("boom")); got != "the controller retries automatically: fix the cause" {
 		t.Errorf("of another error the advice is %q", got)
 	}
 }

@@ -58,7 +58,7 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	return within(first, parts, explain(outcome.Owner))
 }
 
-// contentParts are about the content that is installed.
+// contentParts returns the parts of a message about the installed objects, except workloads.
 func contentParts(outcome Outcome) (parts []string) {
 	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
 		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
@@ -184,7 +184,7 @@ func withoutPods(workloads []health.Workload) (first object.Key, found bool) {
 	return first, found
 }
 
-// longestCommand is how long a command may be to be part of a message, in bytes.
+// longestCommand is the length of the longest command that a message contains, in bytes.
 const longestCommand = 200
 
 func describe(one object.Key) string {

@@ -6,16 +6,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // object of an earlier operation does not count for a later one.
 const AnnotationRun = "olm.operatorframework.io/hook-run"
 
-// Obstacle is why an object blocks a hook of its name, however often that is tried.
+// Obstacle describes why an object blocks a hook of the same name. Retries do not change that.
 type Obstacle string
 
-// The obstacles; none is empty.
+// The obstacles. The empty Obstacle is none.
 const (
 	// IsContent: the repair of the installed version would overwrite the object of the hook.
 	IsContent Obstacle = "an object of the installed version has its name, and the hook would overwrite it"
 
 	// IsOfEarlierRun: the policies of the hook do not delete what an earlier run has left.
-	IsOfEarlierRun Obstacle = "an object of an earlier run is there, and its delete policy does not say before-hook-creation: delete it"
+	IsOfEarlierRun Obstacle = "an object of an earlier run exists, and its delete policy does not contain before-hook-creation: delete it"
 )
 
 // ObstacleIn returns why an object of the extension that exists, and that is not of the same run, blocks the hook. It

@@ -136,7 +136,7 @@ func (p Progress) Remedy(failed Hook) string {
 	rests := p.Gone || failed.HasPolicy(Failed)
 	switch {
 	case p.Gone:
-		return "find out who deletes it, and have them leave it; " + again
+		return "find the client that deletes it, and stop that client; " + again
 	case p.Blocked && rests:
 		return again
 	case rests:

@@ -22,7 +22,7 @@ func addHookObstacles(ctx context.Context, api dynamic.Interface, plan Plan, fac
 	}
 	installed, err := object.Known(plan.mapper, plan.Owner, plan.contentNow)
 	if err != nil {
-		return // said by others
+		return // the preview of the objects reports it
 	}
 	for i, due := range preview.DueHooks(*facts) {
 		isOfThisRun := i == 0 && plan.Progress != nil

@@ -20,7 +20,7 @@ import (
 
 var hookOwner = object.Owner{Name: "x", UID: "1", Namespace: "ns"}
 
-// account is what the chart has, and live the object as the extension has written it.
+// account returns the manifest in the chart, and the live object as the extension has written it.
 func account(annotations map[string]string) (manifest, live *unstructured.Unstructured) {
 	manifest = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "loom"}}}
 	live = hookOwner.OwnHook(manifest)
@@ -29,7 +29,7 @@ func account(annotations map[string]string) (manifest, live *unstructured.Unstru
 	return manifest, live
 }
 
-// TestHooksThatCannotRun (F26) has a preview say what blocks a hook, before anything of it is tried.
+// TestHooksThatCannotRun (F26): a preview reports the objects that block a hook before the upgrade.
 func TestHooksThatCannotRun(t *testing.T) {
 	t.Parallel()
 	manifest, content := account(nil)
@@ -49,8 +49,8 @@ func TestHooksThatCannotRun(t *testing.T) {
 		"F26: content that was a hook before": {live: ofRun, now: []*unstructured.Unstructured{content}, want: before + string(hook.IsContent)},
 		"F26: after the content, it is gone":  {live: content, now: []*unstructured.Unstructured{content}, event: hook.PostUpgrade},
 		"F26: a hook of an earlier run":       {live: ofRun},
-		"F26: one that no policy deletes":     {live: ofRun, policy: hook.Succeeded, want: before + string(hook.IsOfEarlierRun)},
-		"F26: one that runs":                  {live: ofRun, policy: hook.Succeeded, progress: &hook.Progress{Operation: hook.Upgrade}},
+		"F26: no policy deletes it":           {live: ofRun, policy: hook.Succeeded, want: before + string(hook.IsOfEarlierRun)},
+		"F26: the hook is running":            {live: ofRun, policy: hook.Succeeded, progress: &hook.Progress{Operation: hook.Upgrade}},
 		"F26: an object of others": {
 			live: ofOthers, want: before + (&object.ConflictError{Claimant: hookOwner, Conflicts: []object.Conflict{{Object: object.KeyOf(content), Holder: object.HolderOf(ofOthers)}}}).Error(),
 		},

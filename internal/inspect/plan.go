@@ -154,7 +154,7 @@ func (c *Cluster) complete(ctx context.Context, plan *Plan, before release.Recor
 // selectPods changes the objects of plan to the selection that the controller would choose. It
 // lists Deployments as the user.
 func (c *Cluster) selectPods(ctx context.Context, plan *Plan) error {
-	if !plan.HasOperator || !bundle.Fronted(plan.Objects) {
+	if !plan.HasOperator || !bundle.HasCalledService(plan.Objects) {
 		return nil
 	}
 	before, isInstalled := bundle.Selects(plan.Before), plan.Extension.Status.Install != nil

@@ -114,7 +114,7 @@ func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, record
 func (s *searching) hooks(ctx context.Context, mapper meta.RESTMapper, recorded release.RecordedContent) []overview.Found {
 	content, err := object.Known(mapper, s.owner, recorded.Objects)
 	if err != nil {
-		return nil // said of the objects
+		return nil // the list of objects reports it
 	}
 	left, err := object.Known(mapper, s.owner, recorded.HooksLeft)
 	if err != nil {

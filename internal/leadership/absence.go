@@ -16,22 +16,22 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// Lock is the name of the lease. It is that of the reference implementation, so that the two never act on
-// one cluster at once.
+// Lock is the name of the lease. Upstream operator-controller uses the same name, so that the two never act on
+// one cluster at the same time.
 const Lock = "9c4404e7.operatorframework.io"
 
-// Confirmation is how long a lease has to stay as it is before it counts as abandoned: the leader renews it
+// Confirmation is the time without a change after which a lease counts as abandoned: the leader renews it
 // about once a second, and the clock of the reader can be wrong.
 const Confirmation = 3 * time.Second
 
-// defaultDuration is that of a lease that does not contain one.
+// defaultDuration is the duration of a lease that does not contain one.
 const defaultDuration = 15 * time.Second
 
-// Watcher looks at the lease.
+// Watcher reads the lease.
 type Watcher struct {
 	API coordinationclient.LeasesGetter
 
-	// Namespace is where the lease is read if the user may not list leases of all namespaces.
+	// Namespace contains the lease. It is needed only if the user may not list leases of all namespaces.
 	Namespace string
 
 	Now func() time.Time
@@ -77,8 +77,7 @@ func (w Watcher) Look(ctx context.Context) Look {
 	return Look{leases: []coordinationv1.Lease{*lease}, at: w.Now()}
 }
 
-// Since returns why no controller is the leader, by a look before this one; empty if one is, or if that is
-// unknown.
+// Since compares two looks, and returns why no controller is the leader; empty if one is, or if that is unknown.
 func (l Look) Since(before Look) string {
 	if !l.isAbandoned() || !before.isAbandoned() {
 		return ""
@@ -96,7 +95,7 @@ func (l Look) Since(before Look) string {
 	return absenceText(last, l.at)
 }
 
-// isAbandoned reports whether there is a lease and nobody holds it.
+// isAbandoned reports whether there is a lease, and no lease has a holder.
 func (l Look) isAbandoned() bool {
 	return len(l.leases) > 0 && !slices.ContainsFunc(l.leases, func(lease coordinationv1.Lease) bool { return isHeld(lease, l.at) })
 }

@@ -29,7 +29,7 @@ func TestRowOf(t *testing.T) {
 		"edited":                          {change: func(e *ocv1.ClusterExtension) { e.Generation = 3 }, health: Waiting, message: "no controller has looked at this spec yet"},
 		"at rest":                         {health: Ready, message: "all is well"},
 		"at work":                         {change: conditions(is(ocv1.TypeReconciling, "True", "RollingOut", ""), is(ocv1.TypeReady, "Unknown", "RollingOut", "on its way")), health: Reconciling, message: "on its way"},
-		"stuck":                           {change: conditions(unready, is(ocv1.TypeStalled, "True", "Blocked", "somebody has to act")), health: Stalled, message: "somebody has to act"},
+		"stuck":                           {change: conditions(unready, is(ocv1.TypeStalled, "True", "Blocked", "change the spec")), health: Stalled, message: "change the spec"},
 		"not for long":                    {change: conditions(unready), health: NotReady, message: "it does not serve"},
 		"not known":                       {change: conditions(is(ocv1.TypeReady, "Unknown", "AvailabilityUnknown", "not known")), health: Unknown, message: "not known"},
 		"of another release":              {change: conditions(is(ocv1.TypeInstalled, "True", "Succeeded", "")), health: Unknown, message: "its status has no condition Ready"},

@@ -171,8 +171,8 @@ func TestWebhooksOfOthers(t *testing.T) {
 	}
 }
 
-// TestWebhooksThatAreCompleted is F23: a webhook whose certificate a program of the bundle sets is there from the start, unless
-// it is about pods.
+// TestWebhooksThatAreCompleted (F23): a webhook exists from the start if a program of the bundle sets its certificate, unless
+// the rules of the webhook include pods.
 func TestWebhooksThatAreCompleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "webhook-completed")

@@ -30,14 +30,14 @@ func TestHooksThatAreDropped(t *testing.T) {
 		"F26: it is deleted": {
 			extension: "dropped-hook", hooks: []hook.Hook{hookAt(t, named("left"), "pre-install")}, left: named("left"), isGone: true,
 		},
-		"F26: one that runs at upgrades": {
+		"F26: it runs at upgrades": {
 			extension: "dropped-upgrade-hook", hooks: []hook.Hook{hookAt(t, named("left"), "pre-install,pre-upgrade")}, left: named("left"), isGone: true,
 		},
-		"F26: one that the next version has stays": {
+		"F26: the next version has it": {
 			extension: "same-hook", hooks: []hook.Hook{hookAt(t, named("left"), "pre-install")},
 			nextHooks: []hook.Hook{hookAt(t, named("left"), "pre-install")}, left: named("left"),
 		},
-		"F26: one that becomes content": {
+		"F26: it becomes content": {
 			extension: "hook-to-content", hooks: []hook.Hook{hookAt(t, named("left"), "pre-install")},
 			next: []*unstructured.Unstructured{configMap("left", "content")}, left: named("left"),
 		},
@@ -45,7 +45,7 @@ func TestHooksThatAreDropped(t *testing.T) {
 			extension: "content-to-hook", content: []*unstructured.Unstructured{named("left")},
 			nextHooks: []hook.Hook{hookAt(t, named("left"), "pre-install")}, left: named("left"),
 		},
-		"F26: one that is kept": {
+		"F26: the resource policy keeps it": {
 			extension: "kept-hook", hooks: []hook.Hook{hookAt(t, named("left"), "pre-install", "resource-policy", "keep")}, left: named("left"),
 		},
 		"F26: a volume": {
@@ -96,6 +96,6 @@ func TestHooksOfARevisionThatFailed(t *testing.T) {
 	f.restart(t)
 	f.apply(t, "1.0.0", configMap("a", "1"))
 	if f.live(t, "left") != nil {
-		t.Error("what the hook has left is there")
+		t.Error("the object of the hook still exists")
 	}
 }

@@ -311,7 +311,7 @@ func TestHookOfAnEarlierRun(t *testing.T) {
 		second := f.withHooks(t, "1.1.0", secret())
 		for range 3 { // it is tried again, and never deleted: nobody has asked for that
 			failed := hasFailed(t, f.tries(t, second), hook.PreUpgrade, "password")
-			if !strings.Contains(failed.Why, "an object of an earlier run is there") || failed.RetryIn <= 0 {
+			if !strings.Contains(failed.Why, "an object of an earlier run exists") || failed.RetryIn <= 0 {
 				t.Errorf("got %+v", failed)
 			}
 			f.later.Add(int64(afterRest))

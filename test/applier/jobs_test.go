@@ -67,11 +67,11 @@ func TestJobsThatExpire(t *testing.T) {
 		created int // by the repair after the Job is gone
 		again   int // by the next version
 	}{
-		"F18: it is not created again":          {extension: "expires", job: migrate(t, ttl), next: migrate(t, ttl)},
-		"F18: nor for a label":                  {extension: "expires-label", job: migrate(t, ttl), next: labelled(migrate(t, ttl))},
-		"F18: another spec is to run":           {extension: "expires-spec", job: migrate(t, ttl), next: migrate(t, ttl+"backoffLimit: 1,"), again: 1},
-		"F18: without that, it is restored":     {extension: "expires-never", job: migrate(t, ""), next: migrate(t, ""), created: 1},
-		"F18: one that begins to expire is not": {extension: "expires-later", job: migrate(t, ""), next: migrate(t, ttl), created: 1},
+		"F18: it is not created again":      {extension: "expires", job: migrate(t, ttl), next: migrate(t, ttl)},
+		"F18: nor for a label":              {extension: "expires-label", job: migrate(t, ttl), next: labelled(migrate(t, ttl))},
+		"F18: another spec is to run":       {extension: "expires-spec", job: migrate(t, ttl), next: migrate(t, ttl+"backoffLimit: 1,"), again: 1},
+		"F18: without that, it is restored": {extension: "expires-never", job: migrate(t, ""), next: migrate(t, ""), created: 1},
+		"F18: it begins to expire later":    {extension: "expires-later", job: migrate(t, ""), next: migrate(t, ttl), created: 1},
 		"F18: it expires for a webhook": {
 			extension: "expires-webhook", job: migrate(t, ""), next: labelled(migrate(t, "")),
 			before: func(t *testing.T, f *fixture, job *unstructured.Unstructured) {
@@ -133,7 +133,7 @@ func TestJobsThatExpire(t *testing.T) {
 	}
 }
 
-// TestJobsOfARevisionThatFails (F18): one that has run is not run again by the next try.
+// TestJobsOfARevisionThatFails (F18): the next try does not run a Job again that has run.
 func TestJobsOfARevisionThatFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "jobfails")

@@ -212,9 +212,9 @@ func TestAPIServicesComeLast(t *testing.T) {
 	if found := f.registered(t, "v1"); found != nil {
 		t.Fatal("an API is registered whose pods are not ready")
 	}
-	putOff := f.workloads(t)[0]
-	if putOff.Available != metav1.ConditionFalse || !putOff.RollingOut || !strings.Contains(putOff.Reason, "api-last") {
-		t.Errorf("of the API it is told %+v", putOff)
+	deferred := f.workloads(t)[0]
+	if deferred.Available != metav1.ConditionFalse || !deferred.RollingOut || !strings.Contains(deferred.Reason, "api-last") {
+		t.Errorf("of the API it is told %+v", deferred)
 	}
 
 	f.requests.take()

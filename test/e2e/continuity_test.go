@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/leadership"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
 	"github.com/clusterextensions/operator-controller/test/faultproxy"
@@ -327,7 +328,7 @@ func TestStolenLease(t *testing.T) {
 		lease := &unstructured.Unstructured{}
 		lease.SetAPIVersion("coordination.k8s.io/v1")
 		lease.SetKind("Lease")
-		if err := theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: environment.SystemNamespace, Name: "9c4404e7.operatorframework.io"}, lease); err != nil {
+		if err := theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: environment.SystemNamespace, Name: leadership.Lock}, lease); err != nil {
 			return err
 		}
 		return errors.Join(

@@ -8,7 +8,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// TestContentThatBecomesAHook (F26) has a plan say that an upgrade is blocked, and keeps what is in use. Another
+// TestContentThatBecomesAHook (F26): a plan reports that the upgrade is blocked, and objects in use are kept. Another
 // version drops the hooks of the first one.
 func TestContentThatBecomesAHook(t *testing.T) {
 	t.Parallel()

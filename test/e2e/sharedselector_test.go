@@ -74,7 +74,7 @@ func TestF29SharedSelector(t *testing.T) {
 	condition(t, first, ocv1.TypeAvailable, "True Available: all workloads are available")
 	since := time.Now()
 	update(t, first, func(extension *ocv1.ClusterExtension) { extension.Annotations = map[string]string{"a": "b"} })
-	eventually(t, "a pass", func(context.Context) error {
+	eventually(t, "a reconcile", func(context.Context) error {
 		if passesOver(t, first, since) == 0 {
 			return errors.New("none yet")
 		}

@@ -191,7 +191,7 @@ func TestU3NobodyLetsGo(t *testing.T) {
 	held := thingOf(name, name, "held", finalizerOfTheOperator)
 	createThing(t, held)
 	deleteExtension(t, name)
-	conditionContains(t, name, ocv1.TypeReady, "False DeletionBlocked: being deleted, which waits until custom resources are gone, which the operator has to let go of: "+
+	conditionContains(t, name, ocv1.TypeReady, "False DeletionBlocked: being deleted, which waits until custom resources are gone, whose finalizers the operator has to remove: "+
 		`1 of things.crashing.test: Thing "held" in namespace "crashing" with finalizers [operator.test/cleanup]`)
 	letGoOf(t, held)
 	gone(t, &ocv1.ClusterExtension{}, "", name)

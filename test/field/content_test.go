@@ -16,7 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
-// files are those of a folder of the cases.
+// files returns the files in a folder of the cases.
 func files(t *testing.T, folder string) fstest.MapFS {
 	t.Helper()
 	found := fstest.MapFS{}

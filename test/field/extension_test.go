@@ -107,7 +107,7 @@ func hasAll(text string, parts []string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// conditionOf reads a condition; the error says that it is not of the current generation.
+// conditionOf reads a condition; err is set if the condition is of an earlier generation.
 func conditionOf(ctx context.Context, name, kind string) (status metav1.ConditionStatus, message string, err error) {
 	extension := &ocv1.ClusterExtension{}
 	if err := theSite.Admin.Get(ctx, client.ObjectKey{Name: name}, extension); err != nil {

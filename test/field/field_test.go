@@ -12,13 +12,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
-// row is a report, and what has to happen with its inputs.
+// row is a report, with the test of its inputs.
 type row struct {
 	id, folder string
 	test       func(t *testing.T)
 }
 
-// verdict is what the summary says of a row.
+// verdict is the line of a row in the summary.
 type verdict struct {
 	row     row
 	outcome string
@@ -58,7 +58,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// notInstalled are folders whose inputs need no cluster: they are about images, catalogs and checks of files.
+// notInstalled lists folders whose inputs need no cluster: images, catalogs and files to check.
 var notInstalled = []string{
 	"bad-head", "constraint-name", "keys-twice", "line-numbers", "mutual-requirement", "referrers-odd", "same-csv-name",
 	"skipped-bundle", "unquoted-numbers", "wrapped-property", "wrong-types", "zstd-window",

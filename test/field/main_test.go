@@ -22,7 +22,8 @@ const (
 // patience bounds each wait of a test. On an idle machine, a wait takes a few seconds.
 const patience = 3 * time.Minute
 
-// parallelism is how many rows go on at a time, unless a flag says otherwise. They wait much more than they compute.
+// parallelism is the number of rows that run at the same time, unless a flag sets another one. Rows wait much more than
+// they compute.
 const parallelism = "16"
 
 var cases = flag.Bool("cases", false, "install the cases")

@@ -35,7 +35,7 @@ func get(ctx context.Context, named string) (*unstructured.Unstructured, error) 
 	return live, theSite.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 }
 
-// create creates the objects of a manifest that are not there.
+// create creates the objects of a manifest that do not exist.
 func create(t *testing.T, manifest string) {
 	t.Helper()
 	for document := range strings.SplitSeq(manifest, "\n---\n") {
@@ -47,19 +47,19 @@ func create(t *testing.T, manifest string) {
 	}
 }
 
-// edit has a user patch an object, as another field manager than the controller.
+// edit patches an object as a user does, with a field manager of its own.
 func edit(t *testing.T, named, patch string) {
 	t.Helper()
 	must(t, theSite.Admin.Patch(t.Context(), object(named), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
 }
 
-// status has another controller write the status of an object.
+// status writes the status of an object as another controller does.
 func status(t *testing.T, named, patch string) {
 	t.Helper()
 	must(t, theSite.Admin.Status().Patch(t.Context(), object(named), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
 }
 
-// merge has another program patch an object by the names of list entries.
+// merge patches an object as another program does: list entries merge by their names.
 func merge(t *testing.T, named string, patch []byte) {
 	t.Helper()
 	must(t, theSite.Admin.Patch(t.Context(), object(named), client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner("mesh")))
@@ -86,7 +86,7 @@ func gone(t *testing.T, named string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%w: it is there: %v", err, live)
+		return fmt.Errorf("%w: it exists: %v", err, live)
 	})
 }
 

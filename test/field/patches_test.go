@@ -97,7 +97,7 @@ func patchRows() []row {
 	return rows
 }
 
-// testOtherHalf has a user set what excludes a field of the chart, and then an upgrade come.
+// testOtherHalf sets a field that excludes a field of the chart, as a user does, and then upgrades.
 func testOtherHalf(t *testing.T, half otherHalf) {
 	name := "p9-" + half.value
 	chosen := values(map[string]any{"case": half.value})
@@ -112,7 +112,7 @@ func testOtherHalf(t *testing.T, half otherHalf) {
 	has(t, named, half.field, before)
 }
 
-// testInjectedSidecar has a mesh add a container, and a user spoil an entry of the bundle: only that entry is repaired.
+// testInjectedSidecar adds a container, as a mesh does, and breaks an entry of the bundle: only that entry is repaired.
 func testInjectedSidecar(t *testing.T) {
 	const courier = "apps/v1 Deployment courier/courier"
 	install(t, "courier", image(push(t, "injected-sidecar/bundle")))
@@ -133,7 +133,7 @@ func testInjectedSidecar(t *testing.T) {
 		return nil
 	})
 	if containers := len(containersOf(exists(t, courier))); containers != 2 {
-		t.Errorf("it has %d containers, want that of the mesh too", containers)
+		t.Errorf("it has %d containers, want also the container of the mesh", containers)
 	}
 	ready(t, "courier", "1.0.0")
 
@@ -148,6 +148,6 @@ func testInjectedSidecar(t *testing.T) {
 		return nil
 	})
 	if containers := len(containersOf(exists(t, "apps/v1 Deployment unions/probe"))); containers != 2 {
-		t.Errorf("it has %d containers, want that of the mesh too", containers)
+		t.Errorf("it has %d containers, want also the container of the mesh", containers)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// writeRows are cases in which a write is refused, or an object goes by itself.
+// writeRows returns the cases in which a write is refused, or in which the cluster deletes an object itself.
 func writeRows() []row {
 	return []row{
 		{"F11", "refused-object-stops-repair", func(t *testing.T) {
@@ -62,7 +62,7 @@ func writeRows() []row {
 	}
 }
 
-// denyBudgets has nobody change a PodDisruptionBudget of namespace p9stop to less than 2.
+// denyBudgets refuses updates of a PodDisruptionBudget in namespace p9stop unless minAvailable is 2.
 const denyBudgets = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p9stop}

@@ -17,14 +17,14 @@ const pairedDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {nam
   selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, spec: {%s
   containers: [{name: main, %s image: registry.test/c}]}}}}`
 
-// injected is what a mesh adds: a sidecar, and entries of lists and maps of the container. All of it is kept.
+// injected is the patch of a mesh: a sidecar, and entries of lists and maps of the container. All of it is kept.
 const injected = `{metadata: {annotations: {mesh: "1"}}, spec: {template: {metadata: {annotations: {mesh: "1"}}, spec: {
   volumes: [{name: certs, emptyDir: {}}], containers: [
   {name: main, env: [{name: BAR, value: mesh}], volumeMounts: [{name: certs, mountPath: /certs}]},
   {name: proxy, image: registry.test/proxy, ports: [{name: mesh, containerPort: 15001}], volumeMounts: [{name: certs, mountPath: /certs}]}]}}}}`
 
-// TestPairsThatExcludeEachOther has another writer set the half of a pair that excludes what the revision sets, or change
-// the key of an entry. One or two patches make the object what the revision wants, and keep what a mesh has injected.
+// TestPairsThatExcludeEachOther: another writer sets a field that excludes a field of the revision, or changes the key of
+// an entry. One or two patches restore the fields of the revision, and keep the fields that a mesh has injected.
 func TestPairsThatExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	deployment := func(spec, pod, container string) string {
@@ -171,7 +171,7 @@ func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
 	return manifest
 }
 
-// edit has another field manager change the object.
+// edit changes the object as another field manager.
 func (s *subject) edit(t *testing.T, manager string, kind types.PatchType, text string) {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -183,7 +183,7 @@ func (s *subject) edit(t *testing.T, manager string, kind types.PatchType, text 
 	}
 }
 
-// hasInjected holds that all of it is there: to inject it again changes nothing.
+// hasInjected fails if the object lacks an injected field: to inject all of them again has to change nothing.
 func (s *subject) hasInjected(t *testing.T) {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(injected))

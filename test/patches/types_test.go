@@ -155,7 +155,7 @@ func storable(value any, t reflect.Type) any {
 			if inner = storable(inner, innerType); inner == nil {
 				continue
 			}
-			isEntry := pointedAt(t) == reflect.TypeFor[map[string][]byte]() // which is there if it is empty
+			isEntry := pointedAt(t) == reflect.TypeFor[map[string][]byte]() // an empty entry counts
 			isCollection := innerType != nil && !isEntry && (innerType.Kind() == reflect.Map || innerType.Kind() == reflect.Slice)
 			if isCollection && reflect.ValueOf(inner).Len() == 0 {
 				continue

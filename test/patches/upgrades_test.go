@@ -86,7 +86,8 @@ func (s *subject) upgradeTo(t *testing.T, version edit, count *upgrades) bool {
 	return true
 }
 
-// fresh is what the API server makes of a manifest under another name.
+// fresh returns the object that the API server creates from a manifest. It creates the manifest under another name in a dry
+// run, except for kinds whose name derives from the content.
 func (s *subject) fresh(t *testing.T, manifest *unstructured.Unstructured) (map[string]any, error) {
 	t.Helper()
 	item, err := s.item(manifest)
@@ -114,7 +115,7 @@ func (s *subject) fresh(t *testing.T, manifest *unstructured.Unstructured) (map[
 	return again.Object, err
 }
 
-// upgraded is what the API server would make of the object by the patches of an upgrade.
+// upgraded sends the patches of an upgrade in dry runs, and returns the object that would result.
 func (s *subject) upgraded(t *testing.T, manifest *unstructured.Unstructured) (*unstructured.Unstructured, string, error) {
 	t.Helper()
 	live := s.live(t)
@@ -181,8 +182,8 @@ func countTheirs(value any, found map[string]int) {
 	}
 }
 
-// theirsBelow are those in what a version replaces: a list that is replaced whole, or an entry of one that merges. Such a value
-// was of the revision, with all in it, and so is a struct that a version drops.
+// theirsBelow counts the fields of other writers within values that a version replaces: a list without merging, or an entry
+// of a merging list. The revision owned such a value with all its fields, as it owned a struct that a version drops.
 func (s *subject) theirsBelow(live *unstructured.Unstructured, version edit) map[string]int {
 	t := typeOf(s.kind)
 	for i, step := range version.path {
@@ -276,5 +277,5 @@ func isAllocated(kind, path string) bool {
 	return allocated[kind] != nil && allocated[kind].MatchString(path)
 }
 
-// isFixed reports a kind of which fields cannot be changed, although the API server does not say so in these words.
+// isFixed reports whether a kind has immutable fields that the API server reports with other words than usual.
 func isFixed(kind string) bool { return kind == "CertificateSigningRequest" || kind == "Node" }

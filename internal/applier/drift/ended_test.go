@@ -25,7 +25,7 @@ func TestJobsThatAreDone(t *testing.T) {
 	}{
 		"F18: it was complete":        {health.Workload{Key: key, Available: metav1.ConditionTrue, Ended: true}, func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 0},
 		"F18: it had failed":          {health.Workload{Key: key, Available: metav1.ConditionFalse, Stuck: true, Ended: true}, func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 1},
-		"F18: of which nothing tells": {health.Missing(key), func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 0},
+		"F18: its result is unknown":  {health.Missing(key), func(s *State) bool { return s.SettleSome(done, Certificates{}) }, 0},
 		"F18: all objects were read":  {health.Missing(key), func(s *State) bool { return s.Settle(done, Certificates{}, time.Now()) }, 0},
 		"F18: all, and it had failed": {health.Workload{Key: key, Available: metav1.ConditionFalse, Stuck: true, Ended: true}, func(s *State) bool { return s.Settle(done, Certificates{}, time.Now()) }, 1},
 	} {
@@ -34,7 +34,7 @@ func TestJobsThatAreDone(t *testing.T) {
 			s := NewState()
 			s.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{key: job}}, Certificates{}, time.Now())
 			if !s.noteObject(key, Known{Fingerprint: gone, Version: "7"}) {
-				t.Error("nobody looks whether it is done")
+				t.Error("the deletion does not trigger a reconcile")
 			}
 			s.noteWorkload(tc.ended, gone)
 			if tc.settle(s) {
@@ -50,7 +50,7 @@ func TestJobsThatAreDone(t *testing.T) {
 				t.Error("the deletion counts again")
 			}
 			if !s.noteObject(key, Known{Fingerprint: object.Fingerprint{UID: "other", Generation: 1}, Version: "9"}) {
-				t.Error("one that is created again is not looked at")
+				t.Error("a new object of the same name does not trigger a reconcile")
 			}
 		})
 	}

@@ -53,9 +53,8 @@ type State struct {
 	all, again bool
 	looked     time.Time
 
-	// putOff are objects that are not there yet, or not as they are to be, with the workloads
-	// that they wait for.
-	putOff map[object.Key][]object.Key
+	// deferred maps objects that were not created or changed yet to the workloads that they wait for.
+	deferred map[object.Key][]object.Key
 
 	// confirmed is when an operation has read or written every object last.
 	confirmed time.Time
@@ -77,9 +76,9 @@ type Left struct {
 	// Untouched are the fingerprints of those that it has neither read nor written.
 	Untouched map[object.Key]object.Fingerprint
 
-	// PutOff are those that it has not created or changed yet, with the workloads that they wait
-	// for. Those to be changed are among Live.
-	PutOff map[object.Key][]object.Key
+	// Deferred maps objects that it has not created or changed yet to the workloads that they wait
+	// for. Objects to be changed are also in Live.
+	Deferred map[object.Key][]object.Key
 }
 
 // LastApplied are the fingerprints of all objects.
@@ -139,7 +138,7 @@ func NewState() *State {
 		early:       map[object.Key]Known{},
 		versions:    map[object.Key]string{},
 		unread:      map[object.Key]unreadStatus{},
-		putOff:      map[object.Key][]object.Key{},
+		deferred:    map[object.Key][]object.Key{},
 		repairs:     repairs{},
 	}
 }
@@ -194,7 +193,7 @@ func (s *State) EndInitialSync(now time.Time) {
 
 // Settle notes how an operation has left all objects of the release. Objects that are not
 // among them are not part of it any more. It reports whether one that it has added was changed
-// since, or what was put off does not have to wait any more: nobody was woken for that.
+// since, or what was deferred does not have to wait any more: nobody was woken for that.
 func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,8 +205,8 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed boo
 		return !isUntouched && left.Live[key] == nil || untouched.Deleted && !last.HasFailed()
 	})
 	s.noteWorkloads(left.Live)
-	clear(s.putOff)
-	s.notePutOff(left.PutOff)
+	clear(s.deferred)
+	s.noteDeferred(left.Deferred)
 	s.catchUp()
 	clear(s.seen)
 	s.certificates = kept
@@ -220,38 +219,38 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed boo
 	return changed || len(s.nextToCreate()) > 0
 }
 
-// notePutOff notes what waits for workloads. Until it is there, it is one itself.
-func (s *State) notePutOff(putOff map[object.Key][]object.Key) {
-	maps.Copy(s.putOff, putOff)
-	for key, servers := range putOff {
+// noteDeferred notes the objects that wait for workloads. Until such an object exists, it counts as a workload itself.
+func (s *State) noteDeferred(deferred map[object.Key][]object.Key) {
+	maps.Copy(s.deferred, deferred)
+	for key, servers := range deferred {
 		if _, isThere := s.lastApplied[key]; isThere {
 			s.workloads[key] = s.workloads[key].Staying(key, servers)
 		} else {
-			s.workloads[key] = health.PutOff(key, servers)
+			s.workloads[key] = health.Deferred(key, servers)
 		}
 	}
 }
 
 // reported is a workload as a watch has reported it, with what is known of it besides.
 func (s *State) reported(workload health.Workload) health.Workload {
-	if servers, putOff := s.putOff[workload.Key]; putOff {
+	if servers, deferred := s.deferred[workload.Key]; deferred {
 		return workload.Staying(workload.Key, servers)
 	}
 	return workload
 }
 
-// IsPutOff says that the last operation has not created or changed an object yet, as it is to.
-func (s *State) IsPutOff(key object.Key) bool {
+// IsDeferred reports whether the last operation has deferred the write of an object.
+func (s *State) IsDeferred(key object.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, putOff := s.putOff[key]
-	return putOff
+	_, deferred := s.deferred[key]
+	return deferred
 }
 
-// nextToCreate are the objects that were put off, and do not have to wait any more.
+// nextToCreate returns the deferred objects whose servers are ready.
 func (s *State) nextToCreate() []object.Key {
 	var found []object.Key
-	for key, servers := range s.putOff {
+	for key, servers := range s.deferred {
 		if !slices.ContainsFunc(servers, func(server object.Key) bool { return !s.workloads[server].Serves() }) {
 			found = append(found, key)
 		}
@@ -259,8 +258,8 @@ func (s *State) nextToCreate() []object.Key {
 	return found
 }
 
-// AwaitsOthers says that something was put off for an object that is not of the release, of
-// which no watch tells.
+// AwaitsOthers reports whether an object was deferred for a server that is not part of the release, so that no
+// watch reports it.
 func (s *State) AwaitsOthers() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +269,7 @@ func (s *State) AwaitsOthers() bool {
 // awaitingOthers are looked at whenever anything is.
 func (s *State) awaitingOthers() []object.Key {
 	var found []object.Key
-	for key, servers := range s.putOff {
+	for key, servers := range s.deferred {
 		if slices.ContainsFunc(servers, func(server object.Key) bool { return !health.HasStatus(server.GroupKind) }) {
 			found = append(found, key)
 		}
@@ -327,8 +326,8 @@ func (s *State) NotDrifted() map[object.Key]Known {
 	found := make(map[object.Key]Known, len(s.lastApplied))
 	for key, left := range s.lastApplied {
 		_, drifted := s.drifted[key]
-		_, putOff := s.putOff[key]
-		if !drifted && !putOff && !slices.Contains(s.certificates.Keys, key) {
+		_, deferred := s.deferred[key]
+		if !drifted && !deferred && !slices.Contains(s.certificates.Keys, key) {
 			found[key] = Known{Fingerprint: left, Version: cmp.Or(left.ResourceVersion, s.versions[key])}
 		}
 	}
@@ -363,13 +362,13 @@ func (s *State) SettleSome(left Left, kept Certificates) (changed bool) {
 		return left.Untouched[key].Deleted && !last.HasFailed()
 	})
 	s.noteWorkloads(live)
-	maps.DeleteFunc(s.putOff, func(key object.Key, _ []object.Key) bool { return live[key] != nil })
-	for key := range left.PutOff {
+	maps.DeleteFunc(s.deferred, func(key object.Key, _ []object.Key) bool { return live[key] != nil })
+	for key := range left.Deferred {
 		if live[key] == nil { // it was deleted
 			delete(s.lastApplied, key)
 		}
 	}
-	s.notePutOff(left.PutOff)
+	s.noteDeferred(left.Deferred)
 	s.catchUp()
 	for key := range live {
 		delete(s.seen, key)
@@ -430,8 +429,8 @@ func (s *State) noteObject(key object.Key, seen Known) bool {
 
 // mayBeAdded says that an operation may be about to create an object.
 func (s *State) mayBeAdded(key object.Key) bool {
-	_, putOff := s.putOff[key]
-	return s.all || putOff
+	_, deferred := s.deferred[key]
+	return s.all || deferred
 }
 
 // noteVersions notes those that an operation has left, unless a watch has reported newer
@@ -464,7 +463,7 @@ type seenWorkload struct {
 // catchUp takes over the workloads that watches have reported during an operation. They are
 // taken for newer than what the operation has read: the status may have changed before the
 // operation was over, and there is no other event for that. If they are older after all,
-// another event follows. The status of a Job that is done and deleted does not count unless it has failed.
+// another event follows. The status of a deleted Job counts only if the Job has failed.
 func (s *State) catchUp() {
 	for key, seen := range s.seen {
 		isDone := seen.fingerprint.Deleted && !seen.workload.HasFailed()

@@ -20,20 +20,21 @@ const (
 	maxReadPause = 10 * time.Minute
 )
 
-// unreadStatus is an object of which a watch has reported the metadata alone, although its status counts.
+// unreadStatus describes an object whose status counts, and whose watch reports only the metadata.
 type unreadStatus struct {
-	// version is the newest that was reported and not read; empty if the status is known.
+	// version is the newest resource version that the watch has reported and nothing has read; empty if the
+	// status is known.
 	version string
 
-	// noticed is when somebody first asked for what is unread.
+	// noticed is the time of the first [State.TakeUnread] after the event.
 	noticed time.Time
 
-	// read is when the status was last read after an event, and pause the least time until it is read again.
+	// read is the time of the last read after an event, and pause the minimum time until the next one.
 	read  time.Time
 	pause time.Duration
 }
 
-// due is when the status has to be read.
+// due returns the time at which the status has to be read.
 func (u unreadStatus) due() time.Time {
 	if next := u.read.Add(u.pause); next.After(u.noticed.Add(readDelay)) {
 		return next
@@ -59,8 +60,8 @@ func (u unreadStatus) after(version string, isNew bool) unreadStatus {
 	return u
 }
 
-// noteUnread notes that a watch has reported an object without its status. It reports whether the extension is to be
-// woken. A process that has just started takes the status for unchanged, unless its predecessor reported a problem.
+// noteUnread notes that a watch has reported an object without its status. It returns true if the extension has to be
+// enqueued. During the initial sync, the status counts as unchanged, unless the previous process reported a problem.
 func (s *State) noteUnread(key object.Key, version string) bool {
 	if s.initialSync != nil && !s.doubtful {
 		return false
@@ -72,7 +73,7 @@ func (s *State) noteUnread(key object.Key, version string) bool {
 	return isFirst && s.initialSync == nil
 }
 
-// noteWorkloads takes over the workloads among objects that an operation has read or written.
+// noteWorkloads replaces the workloads of objects that an operation has read or written.
 func (s *State) noteWorkloads(live map[object.Key]*unstructured.Unstructured) {
 	found := health.Of(live)
 	for key, unread := range s.unread {
@@ -107,8 +108,8 @@ func (s *State) TakeUnread(now time.Time) []object.Key {
 	return found
 }
 
-// NoteStatus notes an object that was read for its status; nil if it could not be read. Whether the object has drifted is
-// for the watch to report.
+// NoteStatus notes an object that was read for its status; live is nil if the read failed. It does not check for
+// drift: the watch reports that.
 func (s *State) NoteStatus(key object.Key, live *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,13 +118,13 @@ func (s *State) NoteStatus(key object.Key, live *unstructured.Unstructured) {
 	case !isUnread || !ours:
 	case live != nil && object.FingerprintOf(key.GroupKind, live) == last:
 		s.noteWorkloads(map[object.Key]*unstructured.Unstructured{key: live})
-	default: // a repair reads it, too
+	default: // the read failed, or the object has drifted: then a repair reads it
 		unread.pause = min(max(2*unread.pause, minReadPause), maxReadPause)
 		s.unread[key] = unread
 	}
 }
 
-// NextRead is when the status of an object has to be read; zero if nothing is unread.
+// NextRead returns the time of the next read of a status; zero if none is unread.
 func (s *State) NextRead() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,7 @@ func newSharedWorld(t *testing.T) *sharedWorld {
 	return w
 }
 
-// report has the watch report the metadata.
+// report sends an event with the metadata.
 func (w *sharedWorld) report(version int) {
 	w.t.Helper()
 	live := definitionAt(version, "")
@@ -114,7 +114,7 @@ func TestStatusIsReadAfterAnEvent(t *testing.T) {
 	}
 	w.report(12)
 	if w.isToRead(unreadNoon); w.woken != 2 {
-		t.Errorf("woken %d times, want 2", w.woken)
+		t.Errorf("enqueued %d times, want 2", w.woken)
 	}
 	if w.read(11, "True"); !w.isToRead(unreadNoon) {
 		t.Errorf("a read of an older version counts as one of a newer one")
@@ -141,7 +141,7 @@ func TestBusyStatusIsReadSeldom(t *testing.T) {
 		t.Errorf("%d reads in an hour in which nothing happened", reads)
 	}
 	if w.woken > 2*reads {
-		t.Errorf("woken %d times for %d reads", w.woken, reads)
+		t.Errorf("enqueued %d times for %d reads", w.woken, reads)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestStatusAfterARestart(t *testing.T) {
 		w.report(5)
 		w.state.EndInitialSync(unreadNoon)
 		if got := w.isToRead(unreadNoon); got != doubtful || w.woken > 0 {
-			t.Errorf("doubtful %t: it is read: %t, woken %d times", doubtful, got, w.woken)
+			t.Errorf("doubtful %t: it is read: %t, enqueued %d times", doubtful, got, w.woken)
 		}
 		w.report(6)
 		if !w.isToRead(unreadNoon) {
@@ -182,7 +182,7 @@ func TestStatusAfterARestart(t *testing.T) {
 	}
 }
 
-// TestStatusDuringAnOperation has an event come before the operation that has added the object is over.
+// TestStatusDuringAnOperation: an event arrives before the end of the operation that has added the object.
 func TestStatusDuringAnOperation(t *testing.T) {
 	t.Parallel()
 	w := newSharedWorld(t)
@@ -223,14 +223,14 @@ func TestConditionsComeAndGo(t *testing.T) {
 	w.state.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{w.key: fresh}}, Certificates{}, unreadNoon)
 	report("1", "{}")
 	if found := w.state.Workloads(); len(found) > 0 || w.woken > 0 {
-		t.Fatalf("without conditions: %+v, woken %d times", found, w.woken)
+		t.Fatalf("without conditions: %+v, enqueued %d times", found, w.woken)
 	}
 	report("2", `{"conditions": [{"type": "Ready", "status": "False", "reason": "NoIssuer"}]}`)
 	if w.woken != 1 || w.available() != metav1.ConditionFalse || w.isToRead(unreadNoon) {
-		t.Errorf("available is %s, woken %d times", w.available(), w.woken)
+		t.Errorf("available is %s, enqueued %d times", w.available(), w.woken)
 	}
 	report("3", "{}")
 	if found := w.state.Workloads(); len(found) > 0 || w.woken != 2 {
-		t.Errorf("without conditions again: %+v, woken %d times", found, w.woken)
+		t.Errorf("without conditions again: %+v, enqueued %d times", found, w.woken)
 	}
 }

@@ -164,10 +164,10 @@ func (w *Watches) keyOf(owner object.Owner, item object.Item, now time.Time) wat
 	return key.inItsPlace()
 }
 
-// mayBeShared is false for what is never watched as the controller. It is not to ask for the
-// Secrets of others, not even in vain. Of workloads and API services the status is told to whoever reads that of
-// the extension, which only the ServiceAccount may look up. Where conditions are all that counts, they are read as the
-// ServiceAccount after an event.
+// mayBeShared returns false for kinds that only the ServiceAccount watches, never the controller itself: Secrets, and
+// kinds whose status counts. The status of the extension shows that status to its readers, so the ServiceAccount
+// needs the permission to read it. If only conditions count, the watch is shared and reports the metadata: the
+// controller reads the conditions as the ServiceAccount after an event.
 func mayBeShared(item object.Item) bool {
 	kind := item.Key.GroupKind
 	return item.Mapping.Resource.GroupResource() != corev1.Resource("secrets") && (!health.HasStatus(kind) || health.HasConditions(kind))

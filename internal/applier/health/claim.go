@@ -9,11 +9,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// annotationsProvisioner are set by the cluster when it asks for a volume: nobody waits for a pod any more.
+// annotationsProvisioner lists the annotations that the cluster sets when it asks a provisioner for a volume. The
+// volume does not wait for a pod then.
 var annotationsProvisioner = []string{"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"}
 
-// OfClaim reports whether a PersistentVolumeClaim has a volume. A claim that may wait for its first pod is fine: its
-// StorageClass, which the controller does not read, may say so. Pods that need its volume report that.
+// OfClaim reports whether a PersistentVolumeClaim has a volume. A claim that may wait for its first pod
+// counts as available: only its StorageClass shows whether it waits, and the controller does not read that. Pods
+// that need the volume report a missing one.
 func OfClaim(key object.Key, claim *corev1.PersistentVolumeClaim) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionFalse, Created: claim.CreationTimestamp.UTC()}
 	switch {

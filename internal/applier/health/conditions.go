@@ -38,8 +38,7 @@ func (c *conditioned) condition(kind string) metav1.Condition {
 // isStale reports whether the status is about an earlier spec.
 func (c *conditioned) isStale() bool { return c.observed != nil && *c.observed < c.generation }
 
-// conditionedOf reads the JSON of a status. Anybody may define a kind whose status has other types: what cannot be
-// read is left out.
+// conditionedOf reads the JSON of a status. It skips fields that have other types than usual, which a CRD can define.
 func conditionedOf(metadata metav1.Object, data []byte) *conditioned {
 	read := &conditioned{generation: metadata.GetGeneration(), created: metadata.GetCreationTimestamp().UTC()}
 	fields := map[string]json.RawMessage{}
@@ -94,8 +93,8 @@ func judgeWithConditions(of func(object.Key, *conditioned) Workload) judge {
 	}
 }
 
-// ofCustomResource follows the rules of kstatus for kinds that it does not know: the conditions Stalled, Reconciling
-// and Ready count, and whether the status is about the spec. A custom resource without conditions does not count.
+// ofCustomResource follows the rules of kstatus for unknown kinds. They use the conditions Stalled, Reconciling and
+// Ready, and observedGeneration. It returns a workload that does not count if there is no such condition.
 func ofCustomResource(key object.Key, live *conditioned) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionTrue}
 	ready := live.condition("Ready")
@@ -121,7 +120,7 @@ func ofCustomResource(key object.Key, live *conditioned) Workload {
 	return workload
 }
 
-// textOf returns why a condition decides, in one line.
+// textOf describes a condition, with its reason and message, in one line.
 func textOf(condition metav1.Condition) string {
 	return newCause(fmt.Sprintf("its condition %s is %s", condition.Type, condition.Status), joined(condition.Reason, condition.Message)).Text
 }

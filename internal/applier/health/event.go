@@ -86,10 +86,11 @@ func (e Event) said(workload object.Key) string {
 	return withoutNames(e.Message, e.Involved.Name, e.Involved.UID)
 }
 
-// letters are those of which the cluster makes names.
+// letters matches a character of the suffixes that the cluster generates for names.
 const letters = "[bcdfghjklmnpqrstvwxz2-9]"
 
-// generatedNames are what the names of ReplicaSets and of pods have after the name of the workload, by its kind.
+// generatedNames contains patterns of the suffixes that follow the name of a workload, by its kind and by the kind of
+// the generated object.
 var generatedNames = map[string]map[string]*regexp.Regexp{
 	"Deployment": {
 		"ReplicaSet": regexp.MustCompile(`^-` + letters + `{1,10}$`),
@@ -104,7 +105,7 @@ var generatedNames = map[string]map[string]*regexp.Regexp{
 
 var ofItsPods = map[string]*regexp.Regexp{"Pod": regexp.MustCompile(`^-` + letters + `{5}$`)}
 
-// isOf knows the objects of a workload by their names.
+// isOf reports whether the event is about the workload or an object of it. It compares names.
 func (e Event) isOf(workload object.Key) bool {
 	if e.Involved.Kind == workload.Kind && e.Involved.Name == workload.Name {
 		return true

@@ -68,8 +68,7 @@ type Workload struct {
 	Created time.Time
 }
 
-// Counts reports whether there is anything to report of the object. A custom resource without conditions does not
-// count.
+// Counts reports whether status includes the object. It is false for a custom resource without conditions.
 func (w Workload) Counts() bool { return w.Available != "" }
 
 // MayBeExplained reports whether pods, events or the API server may show the cause of a problem.

@@ -28,8 +28,8 @@ var podKinds = map[schema.GroupKind]judge{
 	{Kind: "Pod"}:                                  judgeWith(OfPod),
 }
 
-// otherKinds contains the kinds of the API server whose status counts, too. The status of any other kind of the API
-// server does not show that something is wrong, by the rules of kstatus.
+// otherKinds contains the other built-in kinds whose status counts. By the rules of kstatus, the status of the
+// remaining built-in kinds does not show a problem.
 var otherKinds = map[schema.GroupKind]judge{
 	object.APIServiceKind:           judgeWith(OfAPIService),
 	{Kind: "PersistentVolumeClaim"}: judgeWith(OfClaim),
@@ -49,7 +49,7 @@ func judgeOf(kind schema.GroupKind) (judge, bool) {
 	return judgeWithConditions(ofCustomResource), !scheme.Scheme.IsGroupRegistered(kind.Group)
 }
 
-// judge reads the objects of one kind.
+// judge contains the two functions that read the workload of an object of one kind: from the object, and from its JSON.
 type judge struct {
 	ofObject func(object.Key, *unstructured.Unstructured) Workload
 	ofJSON   func([]byte) (metadata *metav1.ObjectMeta, workloadAt func(object.Key) Workload, err error)

@@ -9,11 +9,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// maxRefusal is how long the answer of the API server to the creation of pods may be in a message, in bytes. PodSecurity
-// lists each field of each container.
+// maxRefusal bounds the answer of the API server to the creation of pods in a message, in bytes. PodSecurity lists each
+// field of each container.
 const maxRefusal = 560
 
-// creating is how the cluster begins a message about a pod that it cannot create, and forbidden how the API server does.
+// creating matches the prefix of controllers in a message about a pod that cannot be created, and forbidden the prefix
+// of the API server.
 var (
 	creating  = regexp.MustCompile(`^(Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )`)
 	forbidden = regexp.MustCompile(`^pods? "[^"]*" is forbidden: `)
@@ -38,15 +39,15 @@ func withoutGenerated(name, text string) string {
 	return generated.ReplaceAllString(text, "…")
 }
 
-// refused is a workload whose pods the API server refuses. It is not on its way unless other pods serve: the cluster
-// tries the same again.
+// refused returns the workload as one whose pods the API server refuses. It counts as rolling out only if it is
+// available: the cluster repeats the same request, so waiting does not help.
 func (w Workload) refused(message string) Workload {
 	w.Refused, w.Reason = true, refusalOf(w.Key.Name, message)
 	w.RollingOut = w.RollingOut && w.Available == metav1.ConditionTrue
 	return w
 }
 
-// With is the workload with the cause in its reason.
+// With returns the workload with the cause in its reason.
 func (w Workload) With(cause Cause) Workload {
 	isRefusal := cause.Reason == reasonFailedCreate
 	if cause.Text == "" || isRefusal && w.Refused { // the reason contains it

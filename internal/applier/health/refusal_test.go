@@ -91,7 +91,7 @@ func refusedBy(t *testing.T, kind, message string) Workload {
 	return found[0]
 }
 
-// eventCause is what an event about the workload itself comes to.
+// eventCause returns the cause that an event about the workload itself reports.
 func eventCause(kind, message string) Cause {
 	key := object.Key{GroupKind: schema.ParseGroupKind(kind), Name: "w"}
 	now := time.Now()

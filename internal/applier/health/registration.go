@@ -17,8 +17,8 @@ func (w Workload) Serves() bool {
 	return w.Answers || w.Available == metav1.ConditionTrue && !w.RollingOut && !w.Stuck && !w.Idle
 }
 
-// PutOff returns the state of an object that is not created before its servers are ready.
-func PutOff(key object.Key, servers []object.Key) Workload {
+// Deferred returns the state of an object that is not created before its servers are ready.
+func Deferred(key object.Key, servers []object.Key) Workload {
 	reason := "it is registered as soon as what serves it is ready: "
 	if object.IsWebhookConfiguration(key.GroupKind) {
 		reason = "it is created when a pod that serves it is ready: "

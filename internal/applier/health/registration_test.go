@@ -79,7 +79,7 @@ func TestTextsOfAPIServicesAreBounded(t *testing.T) {
 	for i := range servers {
 		servers[i] = object.Key{GroupKind: DeploymentKind, Namespace: "operators", Name: "gardener"}
 	}
-	reason := PutOff(object.Key{GroupKind: object.APIServiceKind}, servers).Reason
+	reason := Deferred(object.Key{GroupKind: object.APIServiceKind}, servers).Reason
 	if len(reason) > 2*maxServers || !strings.Contains(reason, "gardener") {
 		t.Errorf("reason = %q", reason)
 	}

@@ -12,22 +12,22 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// startTime bounds the start of the first pods of a workload without a revision history. Deployments have the same
-// limit by default.
+// startTime is the time in which a new workload other than a Deployment counts as rolling out, while its first pods start.
+// The default progressDeadlineSeconds of Deployments is the same.
 const startTime = 10 * time.Minute
 
-// readyTime bounds the time in which a custom resource is not ready after it was created, as most are at first.
+// readyTime is the time in which a new custom resource that is not ready counts as rolling out.
 const readyTime = 30 * time.Second
 
-// replicas are the numbers by which a workload is judged.
+// replicas contains the numbers that decide about the health of a workload.
 type replicas struct {
 	wanted, current, available, ready int32
 
-	// updated have the last revision of the pod template, as updatesWanted are to have.
+	// updated is the number of pods with the newest pod template, and updatesWanted the number that should have it.
 	updated, updatesWanted int32
 }
 
-// workload is available if all replicas are, or if some are during a rollout.
+// workload returns the health of a workload. It is available if all replicas are, or at least one during a rollout.
 func (r replicas) workload(key object.Key, meta metav1.ObjectMeta, selector *metav1.LabelSelector) Workload {
 	workload := Workload{
 		Key: key, Available: metav1.ConditionTrue, Idle: r.available == 0,
@@ -39,7 +39,7 @@ func (r replicas) workload(key object.Key, meta metav1.ObjectMeta, selector *met
 		workload.Reason = fmt.Sprintf("%d of %d replicas are of the new version", r.updated, r.updatesWanted)
 	case r.current > r.wanted:
 		workload.RollingOut = true
-		workload.Reason = fmt.Sprintf("replicas that are to go: %d", r.current-r.wanted)
+		workload.Reason = fmt.Sprintf("replicas to be deleted: %d", r.current-r.wanted)
 	case r.available < r.wanted:
 		workload.Reason = fmt.Sprintf("%d of %d replicas are available", r.available, r.wanted)
 	}
@@ -51,13 +51,14 @@ func (r replicas) workload(key object.Key, meta metav1.ObjectMeta, selector *met
 	return workload
 }
 
-// notObserved is a workload whose status is of an earlier generation.
+// notObserved returns the health of a workload whose status is of an earlier generation.
 func notObserved(key object.Key) Workload {
 	return Workload{Key: key, Available: metav1.ConditionUnknown, RollingOut: true, Reason: "its last change has not been taken up yet"}
 }
 
 // Starting sets RollingOut for workloads without a revision history whose first pods may still be starting, and for custom
-// resources that were just created. It returns when the first of them is not starting any more; zero if none is.
+// resources that were just created. left is the time until the first of them no longer counts as starting; zero if there
+// is none.
 func Starting(workloads []Workload, now time.Time) (started []Workload, left time.Duration) {
 	for i := range workloads {
 		one := &workloads[i]
@@ -77,8 +78,8 @@ func Starting(workloads []Workload, now time.Time) (started []Workload, left tim
 	return workloads, left
 }
 
-// OfStatefulSet judges a StatefulSet. With a partition, only the replicas beyond it are updated; with the strategy
-// OnDelete, none is.
+// OfStatefulSet returns the health of a StatefulSet. With a partition, only the replicas from there on have to be updated;
+// with the strategy OnDelete, none.
 func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	status, update := set.Status, set.Spec.UpdateStrategy
 	if status.ObservedGeneration < set.Generation {
@@ -98,7 +99,7 @@ func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	return counts.workload(key, set.ObjectMeta, set.Spec.Selector)
 }
 
-// OfDaemonSet judges a DaemonSet. Without a node for it, there is nothing to wait for.
+// OfDaemonSet returns the health of a DaemonSet. A DaemonSet that selects no node is available.
 func OfDaemonSet(key object.Key, set *appsv1.DaemonSet) Workload {
 	status := set.Status
 	if status.ObservedGeneration < set.Generation {
@@ -114,7 +115,7 @@ func OfDaemonSet(key object.Key, set *appsv1.DaemonSet) Workload {
 	return counts.workload(key, set.ObjectMeta, set.Spec.Selector)
 }
 
-// OfReplicaSet judges a ReplicaSet, which never updates its pods.
+// OfReplicaSet returns the health of a ReplicaSet, which never updates its pods.
 func OfReplicaSet(key object.Key, set *appsv1.ReplicaSet) Workload {
 	if set.Status.ObservedGeneration < set.Generation {
 		return notObserved(key)
@@ -129,7 +130,7 @@ func OfReplicaSet(key object.Key, set *appsv1.ReplicaSet) Workload {
 	return workload
 }
 
-// OfReplicationController judges a ReplicationController, which never updates its pods.
+// OfReplicationController returns the health of a ReplicationController, which never updates its pods.
 func OfReplicationController(key object.Key, controller *corev1.ReplicationController) Workload {
 	if controller.Status.ObservedGeneration < controller.Generation {
 		return notObserved(key)
@@ -146,7 +147,7 @@ func OfReplicationController(key object.Key, controller *corev1.ReplicationContr
 	return workload
 }
 
-// OfJob judges a Job. One that still runs counts as available: only its failure is a problem.
+// OfJob returns the health of a Job. A running Job counts as available: only a failure is a problem.
 func OfJob(key object.Key, job *batchv1.Job) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionTrue, Idle: true}
 	for _, condition := range job.Status.Conditions {
@@ -163,7 +164,7 @@ func OfJob(key object.Key, job *batchv1.Job) Workload {
 	return workload
 }
 
-// OfPod judges a pod that nothing owns, so that nothing replaces it when it ends.
+// OfPod returns the health of a pod without an owner. Nothing replaces such a pod when it ends.
 func OfPod(key object.Key, pod *corev1.Pod) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionFalse, Created: pod.CreationTimestamp.UTC()}
 	seen := Pod{Status: pod.Status}

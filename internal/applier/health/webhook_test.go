@@ -70,7 +70,7 @@ func TestAnswers(t *testing.T) {
 		"no pod":                   {deployment(appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3}), false},
 		"a pod of the old version": {deployment(appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 3, ReadyReplicas: 4}), false},
 		"a StatefulSet":            {set(appsv1.StatefulSetStatus{Replicas: 1, ReadyReplicas: 1}), true},
-		"one that is updated":      {set(appsv1.StatefulSetStatus{Replicas: 3, ReadyReplicas: 3, UpdatedReplicas: 1, CurrentRevision: "a", UpdateRevision: "b"}), false},
+		"an updated StatefulSet":   {set(appsv1.StatefulSetStatus{Replicas: 3, ReadyReplicas: 3, UpdatedReplicas: 1, CurrentRevision: "a", UpdateRevision: "b"}), false},
 		"a DaemonSet": {OfDaemonSet(object.Key{}, &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{
 			DesiredNumberScheduled: 2, CurrentNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberReady: 1,
 		}}), true},

@@ -60,9 +60,9 @@ type Result struct {
 	CertificatesEnd time.Time
 }
 
-// Repaired are the objects that a repair has put back or changed, sorted by their names for
-// people. Objects that were only taken over were not changed by anybody, and those that were
-// put off are new.
+// Repaired returns the objects that a repair has restored, sorted by their names. It leaves out
+// objects that were only adopted, and objects that were deferred before: no other client has
+// changed or deleted them.
 func (r Result) Repaired() []object.Key {
 	var keys []object.Key
 	for _, key := range object.KeysOf(r.Changes) {

@@ -36,7 +36,7 @@ type Revision struct {
 	// to something else from the same bundle and inputs.
 	DependsOnCluster bool
 
-	// Selection tells how the Services of webhooks and APIs select pods.
+	// Selection is the way in which the Services of webhooks and APIs select pods.
 	Selection bundle.Selection
 
 	// IsEmpty is set if the revision has no objects. A chart may render none with the given values.

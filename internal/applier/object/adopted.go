@@ -12,17 +12,17 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// An extension adopts an object that an earlier owner has left, by its marks. No release record has the manifest of that owner,
-// but managed fields contain what its field manager has set.
+// An extension adopts an object that an earlier owner has left if the marks of the object allow it. No release record
+// has the manifest of that owner, but managed fields contain the fields that its field manager has set.
 
-// earlierManagers are the field managers of programs that install bundles and charts: what they have set is of an earlier
-// version, and is removed. Fields of other managers may be the work of a user: they are kept and reported.
+// earlierManagers are the field managers of programs that install bundles and charts. Their fields are from an earlier
+// version and are removed. Fields of other managers may be set by a user: they are kept and reported.
 var earlierManagers = append([]string{FieldManager, "helm", "helm-controller"}, classicManagers...)
 
 // clusterManagers are the field managers of the cluster itself.
 var clusterManagers = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"}
 
-// AppliedBefore returns what earlier owners have set in an object that an extension adopts; nil if that is nothing.
+// AppliedBefore returns the part of an adopted object that earlier owners have set; nil if there is none.
 func AppliedBefore(live *unstructured.Unstructured) *unstructured.Unstructured {
 	set := setBy(live, func(manager string) bool { return slices.Contains(earlierManagers, manager) })
 	if len(set) == 0 {
@@ -31,8 +31,8 @@ func AppliedBefore(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return applied(live, set)
 }
 
-// Leftovers describes the fields that an adopted object keeps although the manifest does not set them: fields of other writers
-// than the earlier owner, or all fields. The text is empty if there are none.
+// Leftovers describes the fields that an adopted object keeps although the manifest does not set them: the fields of
+// writers other than the earlier owner, or of all writers if all is set. It is empty if there are none.
 func Leftovers(live, wanted *unstructured.Unstructured, all bool) string {
 	var found Difference
 	managers := map[string]bool{}
@@ -61,7 +61,7 @@ func Leftovers(live, wanted *unstructured.Unstructured, all bool) string {
 		KeyOf(live), excerpt.OfFirst(found.Fields, found.More, maxListed), NameManagers(found.Managers))
 }
 
-// addLeft adds the paths of fields and entries that are not wanted.
+// addLeft adds the paths of fields and entries in set that wanted does not contain.
 func (d *Difference) addLeft(set map[string]any, wanted map[string]any, path []string) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if len(path) == 0 && slices.Contains([]string{"apiVersion", "kind", "status"}, name) ||
@@ -132,8 +132,8 @@ func setBy(live *unstructured.Unstructured, selects func(manager string) bool) m
 	return set
 }
 
-// applied returns the part of an object that a set of fields has, as the revision before. Certificates are not in it, nor the trust in
-// them: both are in use.
+// applied returns the part of an object that a set of fields selects, in the place of the manifest of the revision
+// before. It leaves out certificates and CA bundles: both are in use.
 func applied(live *unstructured.Unstructured, set map[string]any) *unstructured.Unstructured {
 	before := &unstructured.Unstructured{Object: map[string]any{}}
 	if applied, ok := only(live.Object, set).(map[string]any); ok && len(set) > 0 {

@@ -51,7 +51,7 @@ func TestAdoptedFields(t *testing.T) {
 	}
 }
 
-// TestAdoptedSecretsKeepData is F16: data of an earlier owner may be in use, and nobody could bring it back.
+// TestAdoptedSecretsKeepData is F16: data of an earlier owner may be in use, and deleted data cannot be restored.
 func TestAdoptedSecretsKeepData(t *testing.T) {
 	t.Parallel()
 	live := parse(t, secretKind, "data: {password: eA==}\ntype: Opaque")

@@ -13,7 +13,7 @@ import (
 // list is replaced whole, with the entries that other writers have added. All other lists merge.
 
 // replacingClashing returns a strategic patch that replaces the lists with such entries; false if there are none, or if
-// the patch does not reach what is wanted.
+// the patch would not lead to the desired object.
 func (d documents) replacingClashing(t goType) (Patch, bool) {
 	var wanted, before, live map[string]any
 	if utiljson.Unmarshal(d.wanted, &wanted) != nil || utiljson.Unmarshal(d.before, &before) != nil || utiljson.Unmarshal(d.live, &live) != nil {
@@ -43,7 +43,7 @@ func (d documents) replacingClashing(t goType) (Patch, bool) {
 	return Patch{Kind: types.StrategicMergePatchType, Data: data}, err == nil && d.areReached(after, t)
 }
 
-// clashing is a list to replace, and the place where it is.
+// clashing is a list to replace, and its place in the object.
 type clashing struct {
 	path  []placeStep
 	items []any
@@ -55,7 +55,7 @@ type placeStep struct {
 	key             any
 }
 
-// takeClashing removes the lists with clashing entries from the three, and returns the lists to be replaced.
+// takeClashing removes the lists with clashing entries from wanted, before and live, and returns the lists to replace.
 func takeClashing(wanted, before, live map[string]any, t goType, path []placeStep) (found []clashing) {
 	for field, value := range wanted {
 		inner := t.below(field)
@@ -99,7 +99,7 @@ func clash(list any, mergeKey string) bool {
 	return len(byKey(list, mergeKey).items) != len(listOf(list))
 }
 
-// withOthers adds to what is wanted of a list the entries of other writers.
+// withOthers returns the wanted entries of a list, and after them the entries of other writers.
 func withOthers(wanted []any, before, live any, mergeKey string) []any {
 	ours, were := byKey(wanted, mergeKey), byKey(before, mergeKey)
 	items := slices.Clone(wanted)
@@ -111,7 +111,7 @@ func withOthers(wanted []any, before, live any, mergeKey string) []any {
 	return items
 }
 
-// addTo adds to a patch that the list is replaced.
+// addTo adds the replacement of the list to a patch.
 func (c clashing) addTo(patch map[string]any) {
 	last := len(c.path) - 1
 	for _, step := range c.path[:last] {

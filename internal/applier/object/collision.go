@@ -16,9 +16,9 @@ type CollisionError struct {
 
 func (e *CollisionError) Error() string {
 	if e.Kept {
-		return fmt.Sprintf("%v: %s of this extension blocks it, and the upgrade keeps that", e.Err, e.Other)
+		return fmt.Sprintf("%v: %s of this extension blocks it, and the upgrade does not delete that object", e.Err, e.Other)
 	}
-	return fmt.Sprintf("%v: %s of this extension blocks it, and the new version has that, too", e.Err, e.Other)
+	return fmt.Sprintf("%v: %s of this extension blocks it, and the new version contains that object too", e.Err, e.Other)
 }
 
 // Unwrap returns the answer of the API server.

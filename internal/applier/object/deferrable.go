@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// CanWait reports whether a caller may be written after its servers are ready. A webhook configuration or a CRD without
-// a CA certificate is completed by a program of the bundle, such as a hook of a chart or the operator at its start. This
-// program may fail if the object does not exist yet. A webhook that can prevent pods waits all the same: without it,
-// nothing could start.
-func CanWait(caller *unstructured.Unstructured) bool {
+// IsDeferrable reports whether the write of a caller may be deferred until its servers are ready. A program of the bundle,
+// such as a hook of a chart or the operator at its start, adds a missing CA certificate to a webhook configuration or a
+// CRD. That program may fail if the object does not exist, so such an object is not deferrable. A configuration whose
+// webhook can prevent pods is deferrable all the same: otherwise no pod could start before the webhook answers.
+func IsDeferrable(caller *unstructured.Unstructured) bool {
 	if caller.GetKind() == APIServiceKind.Kind {
 		return true
 	}
@@ -35,7 +35,8 @@ func CanWait(caller *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(webhooks, isCompleted) || slices.ContainsFunc(webhooks, preventsPods)
 }
 
-// isCertificate is false for placeholders, such as an encoded newline.
+// isCertificate returns false for placeholders, such as an encoded newline. Rendering removes them, but manifests of
+// earlier revisions can contain them.
 func isCertificate(caBundle any) bool {
 	encoded, _ := caBundle.(string)
 	decoded, err := base64.StdEncoding.DecodeString(encoded)

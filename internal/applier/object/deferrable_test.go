@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestCanWait is F23 and F21: callers that a program of the bundle completes do not wait for the pods, except for
-// webhooks that prevent these pods.
-func TestCanWait(t *testing.T) {
+// TestIsDeferrable (F21, F23): a caller without a CA certificate is not deferrable, unless its webhooks can prevent pods.
+func TestIsDeferrable(t *testing.T) {
 	t.Parallel()
 	const (
 		webhook = `
@@ -51,8 +50,8 @@ spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {namesp
 			}
 			text := strings.NewReplacer("ANNOTATION", or(tc.annotation, "other"), "CA}", or(tc.ca, "port: 443")+"}",
 				"RESOURCE", or(tc.resource, "jobs"), "POLICY", or(tc.policy, "Fail")).Replace(tc.of)
-			if got := CanWait(fromYAML(t, text)); got != tc.want {
-				t.Errorf("CanWait() = %t", got)
+			if got := IsDeferrable(fromYAML(t, text)); got != tc.want {
+				t.Errorf("IsDeferrable() = %t", got)
 			}
 		})
 	}

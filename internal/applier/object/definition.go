@@ -13,8 +13,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// DefinedBy is the resource of a definition, in a version that is served, and its
-// kind; empty for other objects, and for definitions that make no sense.
+// DefinedBy returns the resource that a CRD defines, in a served version, and its kind. Both are empty for other
+// objects, and for CRDs that cannot be read.
 func DefinedBy(obj *unstructured.Unstructured) (resource schema.GroupVersionResource, kind string) {
 	definition := definitionIn(obj)
 	if definition == nil {
@@ -30,8 +30,7 @@ func DefinedBy(obj *unstructured.Unstructured) (resource schema.GroupVersionReso
 	return resource, ""
 }
 
-// definedBy are the resources that the CRDs among the objects define, in all versions that are
-// served.
+// definedBy returns the resources that the CRDs among the objects define, in all served versions.
 func definedBy(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]*meta.RESTMapping {
 	defined := map[schema.GroupVersionKind]*meta.RESTMapping{}
 	for _, obj := range objects {
@@ -54,25 +53,20 @@ func definedBy(objects []*unstructured.Unstructured) map[schema.GroupVersionKind
 	return defined
 }
 
-// IsEstablished reports whether the API server serves the kind of a CRD. If it refuses the names in the
-// CRD, problem is its message.
+// IsEstablished reports whether the API server serves the kind of a CRD. If the API server refuses a name in the CRD,
+// problem is the message of the condition NamesAccepted; the kind may be served under an earlier name all the same.
 func IsEstablished(live *unstructured.Unstructured) (established bool, problem string) {
 	definition := definitionIn(live)
 	if definition == nil {
 		return false, ""
 	}
-	for _, condition := range definition.Status.Conditions {
-		switch {
-		case condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue:
-			return true, ""
-		case condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse:
-			problem = condition.Message
-		}
+	if refused := apihelpers.FindCRDCondition(definition, apiextensionsv1.NamesAccepted); refused != nil && refused.Status == apiextensionsv1.ConditionFalse {
+		problem = refused.Message
 	}
-	return false, problem
+	return apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established), problem
 }
 
-// definitionIn is nil for other objects, and for CRDs that make no sense.
+// definitionIn returns the CRD in an object; nil for other objects, and for CRDs that cannot be read.
 func definitionIn(obj *unstructured.Unstructured) *apiextensionsv1.CustomResourceDefinition {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	if obj.GroupVersionKind().GroupKind() != DefinitionKind || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, definition) != nil {
@@ -113,16 +107,15 @@ func IsConverted(live *unstructured.Unstructured) bool {
 }
 
 // FailedDeletion returns why the API server cannot delete the custom resources of a CRD that is being deleted. It is
-// empty while the deletion goes on.
+// empty while the API server is still deleting them.
 func FailedDeletion(live *unstructured.Unstructured) string {
 	definition := definitionIn(live)
 	if definition == nil || definition.DeletionTimestamp == nil {
 		return ""
 	}
-	for _, condition := range definition.Status.Conditions {
-		if condition.Type == apiextensionsv1.Terminating && condition.Reason == "InstanceDeletionFailed" {
-			return excerpt.Line(excerpt.Scrub(condition.Message), maxListed)
-		}
+	terminating := apihelpers.FindCRDCondition(definition, apiextensionsv1.Terminating)
+	if terminating == nil || terminating.Reason != "InstanceDeletionFailed" {
+		return ""
 	}
-	return ""
+	return excerpt.Line(excerpt.Scrub(terminating.Message), maxListed)
 }

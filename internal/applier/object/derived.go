@@ -81,8 +81,8 @@ func listOf(value any) []any {
 	return list
 }
 
-// keepOthers adds an empty map or list to what is wanted, for one that a revision drops and to which another writer has added
-// entries. These are kept. Otherwise a patch would remove the map or list with all entries.
+// keepOthers keeps the entries that other writers have added to a map or list that the revision drops: it adds an empty
+// map or list to wanted. Otherwise a patch would remove the map or list with all entries.
 func keepOthers(wanted, before, live map[string]any, t goType) {
 	for key, value := range before {
 		if wanted[key] != nil || !isShared(t, key) {

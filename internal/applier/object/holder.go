@@ -23,7 +23,7 @@ type Holder struct {
 	Deleted    bool
 	Finalizers []string
 
-	// Waits is what the deletion of a CRD waits for, and what to do about it. It is empty for other objects.
+	// Waits describes the cause for which the deletion of a CRD waits, and an action. It is empty for other objects.
 	Waits string
 
 	// Kept is set if the object has the annotation of [IsKept] and no owner reference. The garbage collector
@@ -69,7 +69,7 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 		if holder.Kind != OwnerKind {
 			holder.Namespace = live.GetNamespace()
 		}
-	case live.GroupVersionKind().GroupKind() == APIServiceKind && len(FrontsOf(live)) == 0:
+	case live.GroupVersionKind().GroupKind() == APIServiceKind && len(CalledServices(live)) == 0:
 		holder.Kind = kindAPIServer
 	case labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] != "" && holder.Kept:
 		holder.Kind, holder.Name = OwnerKind, labels[LabelOwnerName]

@@ -125,8 +125,8 @@ func TestDefinitionsAreHandedOver(t *testing.T) {
 	}
 }
 
-// TestExtensionsAreHandedOver (F28): the advice names the command that hands all objects over, and no loss of data
-// unless it says so.
+// TestExtensionsAreHandedOver (F28): the advice names the command that hands all objects over. It names no command that
+// loses data without a warning.
 func TestExtensionsAreHandedOver(t *testing.T) {
 	t.Parallel()
 	const adopt = "`kubectl annotate --overwrite clusterextension mine olm.operatorframework.io/adopts-content-of=k`"
@@ -138,7 +138,7 @@ func TestExtensionsAreHandedOver(t *testing.T) {
 			holder: Holder{Kind: OwnerKind, Name: "k"},
 			want:   []string{adopt, "`kubectl delete --cascade=orphan clusterextension k`", "without --cascade=orphan, the deletion deletes all custom resources"},
 		},
-		"F28: nobody since the deletion of an extension": {holder: Holder{Kind: kindOrphaned, Name: "k"}, want: []string{adopt, "create that extension again"}},
+		"F28: no owner since the deletion of an extension": {holder: Holder{Kind: kindOrphaned, Name: "k"}, want: []string{adopt, "create that extension again"}},
 		"F28: a name that is a command": {
 			holder: Holder{Kind: OwnerKind, Name: "k; rm -rf"}, want: []string{"adopts-content-of=NAME`", "clusterextension NAME`"},
 		},

@@ -20,10 +20,10 @@ import (
 // maxCauses bounds how many causes of one refusal are evaluated.
 const maxCauses = 20
 
-// Override returns the patch to send after the API server has refused one as invalid. It makes the same changes. In the places that the
-// refusal names, it also removes what another writer has set and the revision does not set: the half of a pair of fields that
-// exclude each other, or an entry of a list. All other fields of other writers are kept. A patch that the API server cannot read
-// is returned as a merge patch. The patch is empty if there is nothing to remove.
+// Override returns the patch to send after the API server has refused the patch of [ThreeWay.Patch] as invalid. It makes the
+// same changes. In the places that the refusal names, it also removes values that only another writer has set: a field
+// that excludes a field of the revision, or an entry of a list. All other fields of other writers are kept. If the API server
+// could not read the refused patch, the result is a merge patch. The result is empty if there is nothing to remove.
 func (w ThreeWay) Override(refusal error) (Patch, error) {
 	refused, err := w.Patch()
 	if err != nil {
@@ -38,7 +38,7 @@ func (w ThreeWay) Override(refusal error) (Patch, error) {
 	isChanged, isUnreadable := false, false
 	for _, cause := range causesOf(refusal) {
 		isChanged = root.override(stepsOf(cause.Field), cause.Message) || isChanged
-		isUnreadable = isUnreadable || cause.Field == "patch" // the API server knows no such field, or it is of another type
+		isUnreadable = isUnreadable || cause.Field == "patch" // a field is unknown to the API server, or has another type
 	}
 	if !isChanged && !isUnreadable {
 		return Patch{}, nil
@@ -84,7 +84,7 @@ func stepsOf(path string) []string {
 	return found
 }
 
-// removed stands for an entry of a list that is to be removed: the places of the others do not change.
+// removed replaces an entry of a list that has to be removed, so that the indices of other entries do not change.
 type removed struct{}
 
 // node is a place in an object as a refused patch would have left it.
@@ -99,7 +99,13 @@ type node struct {
 	remove func()
 }
 
-// override removes what a cause is about, as far as another writer has set it. It reports whether there was anything.
+// override removes the values at a path, or related to it, that only other writers have set. It returns false if there are
+// none. In this order, it removes:
+//   - the innermost entry of a list on the path that the revision does not have;
+//   - the field at the end of the path, if the revision does not set it;
+//   - fields that the message mentions;
+//   - entries with a duplicate value;
+//   - all fields of other writers in the smallest struct around the path.
 func (n node) override(path []string, message string) bool {
 	if len(path) == 0 || path[0] == "metadata" || path[0] == "status" {
 		return false
@@ -159,8 +165,8 @@ func (n node) item(list []any, i int) node {
 	return found
 }
 
-// dropMentioned removes fields of other writers that a message mentions, from the struct at the end of the path or the one
-// around it. Rules between two fields are reported like that.
+// dropMentioned removes fields of other writers that a message mentions, from the struct at the end of the path or from the
+// struct around it. The API server reports rules between two fields with such messages.
 func dropMentioned(nodes []node, message string) (isChanged bool) {
 	isMentioned := func(name string, _ any) bool { return slices.Contains(words.FindAllString(message, -1), name) }
 	for _, one := range slices.Backward(nodes[max(0, len(nodes)-2):]) {
@@ -186,7 +192,7 @@ func deleteThat(fields map[string]any, selects func(string, any) bool) bool {
 	return len(fields) < before
 }
 
-// others returns the fields of a struct, and those of them that only other writers have set.
+// others returns the fields of a struct, and a copy with only the fields of other writers.
 func (n node) others() (fields, others map[string]any) {
 	fields, _ = n.value.(map[string]any)
 	wanted, _ := n.wanted.(map[string]any)
@@ -195,8 +201,8 @@ func (n node) others() (fields, others map[string]any) {
 	return fields, others
 }
 
-// dropDuplicates removes entries of other writers that have the same value in a field as an entry of the revision, where
-// the value has to be unique: another writer has changed the key of that entry, which counts as another entry then.
+// dropDuplicates removes entries of other writers that have the same value in a field as an entry of the revision. The
+// value has to be unique. Such an entry exists if another writer has changed the key of an entry of the revision.
 func dropDuplicates(nodes []node, path []string) (isChanged bool) {
 	last := len(nodes) - 1
 	if last < 2 || !nodes[last-1].isItem {
@@ -214,8 +220,8 @@ func dropDuplicates(nodes []node, path []string) (isChanged bool) {
 	return isChanged
 }
 
-// dropOthers removes all fields of other writers from the smallest struct around a place that has some. It leaves alone the
-// spec of a kind that is built in, and structs with lists to which others add.
+// dropOthers removes all fields of other writers from the smallest struct on the path that has some. It never changes the
+// whole spec of a built-in kind, or structs with merging lists, to which other writers add entries.
 func dropOthers(nodes []node) bool {
 	for i, one := range slices.Backward(nodes) {
 		if i == 0 || i == 1 && one.t.isKnown() || one.hasMergingLists() {
@@ -253,7 +259,7 @@ func (n node) hasMergingLists() bool {
 	return false
 }
 
-// withoutRemoved leaves out the entries of lists that were removed.
+// withoutRemoved deletes the removed entries of lists.
 func withoutRemoved(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -272,14 +278,14 @@ func withoutRemoved(value any) any {
 
 // RefusedError is a change that the API server has refused as invalid, also after fields of other writers were removed.
 type RefusedError struct {
-	// Managers are the other field managers that wrote what was to be changed, sorted and bounded.
+	// Managers are the other field managers of the fields to be changed, sorted and bounded.
 	Managers []string
 
 	Err error
 }
 
-// RefusedAs adds to a refusal which other field managers wrote the fields that the API server refuses, or the fields that
-// a patch of [ThreeWay.Override] was to change. It returns the refusal itself if there are none.
+// RefusedAs returns a [*RefusedError] with the other field managers that wrote the refused fields, or the fields that a patch
+// of [ThreeWay.Override] would change. It returns the refusal itself if there are none.
 func (w ThreeWay) RefusedAs(refusal error, override Patch) error {
 	managers := override.Difference(w.Live).Managers
 	t, _ := goTypeOf(w.Wanted.GroupVersionKind())
@@ -295,7 +301,7 @@ func (w ThreeWay) RefusedAs(refusal error, override Patch) error {
 	return &RefusedError{Managers: managers[:min(len(managers), maxManagers)], Err: refusal}
 }
 
-// changeAt returns what a patch looks like that changes a place in a value; nil if there is no such place.
+// changeAt returns a patch that changes the place at a path in a value; nil if there is no such place.
 func changeAt(value any, t goType, path []string) any {
 	if len(path) == 0 {
 		return value

@@ -129,6 +129,6 @@ func TestRefusalsNameManagers(t *testing.T) {
 		}
 	}
 	if err := three.RefusedAs(refusalOf("spec.maxReplicas", "is wrong"), Patch{}); err.Error() != refusalOf("spec.maxReplicas", "is wrong").Error() {
-		t.Errorf("somebody else is blamed: %v", err)
+		t.Errorf("the error names another client: %v", err)
 	}
 }

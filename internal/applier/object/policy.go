@@ -75,10 +75,10 @@ func (o Owner) isOfRelease(live metav1.Object) bool {
 	return annotations[annotationReleaseName] == ReleaseName(o.Name) && annotations[annotationReleaseNamespace] == o.Namespace
 }
 
-// ReleasePatch returns a patch that removes the labels and owner reference of the extension, or of the one that
-// it adopts. It is empty if there
-// are none, and fails if the object was changed since it was read. Helm's annotations are kept: an
-// extension of the same name and namespace adopts the object by them if it installs it again.
+// ReleasePatch returns a patch that removes the labels and owner reference of the extension, or of the extension whose
+// content it adopts. The patch is empty if there are none, and the API server refuses it if the object was changed since
+// it was read. Helm's annotations are kept: an extension of the same name and namespace adopts the object by them if
+// it installs it again.
 func (o Owner) ReleasePatch(live *unstructured.Unstructured) (Patch, error) {
 	metadata := map[string]any{}
 	if live.GetLabels()[LabelOwnerName] == o.Name || o.inherits(live) {

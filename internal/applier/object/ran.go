@@ -22,7 +22,7 @@ func (r Ran) Note(key Key, manifest *unstructured.Unstructured) {
 	r[key.Namespace+"/"+key.Name] = specDigest(manifest)
 }
 
-// Has reports whether a Job with the same spec ran. Another spec is another Job, which is to run once.
+// Has reports whether a Job with the same spec ran. A Job with another spec has to run again.
 func (r Ran) Has(key Key, manifest *unstructured.Unstructured) bool {
 	digest, known := r[key.Namespace+"/"+key.Name]
 	return known && key.GroupKind == JobKind && digest == specDigest(manifest)

@@ -12,11 +12,10 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// APIServiceKind is the kind of API services. FrontKind is the kind of the Services that the API server calls.
+// APIServiceKind is the kind of API services, and ServiceKind the kind of Services.
 var (
 	APIServiceKind = schema.GroupKind{Group: apiregistrationv1.GroupName, Kind: "APIService"}
-	FrontKind      = schema.GroupKind{Kind: "Service"}
-	ServerKind     = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+	ServiceKind    = schema.GroupKind{Kind: "Service"}
 )
 
 // serverKinds are the kinds whose pods a Service may select, and whose status shows whether a pod is ready.
@@ -31,7 +30,7 @@ var serverKinds = []schema.GroupKind{
 // not among the objects, it returns the Service. Other callers do not wait for Services of other extensions.
 func ServersOf(caller *unstructured.Unstructured, items []Item) []Key {
 	var servers []Key
-	for _, at := range FrontsOf(caller) {
+	for _, at := range CalledServices(caller) {
 		service := slices.IndexFunc(items, func(item Item) bool { return item.Key == at })
 		switch {
 		case service >= 0:
@@ -64,9 +63,9 @@ func selectedBy(service Item, items []Item) []Key {
 	return servers
 }
 
-// FrontsOf returns the Services that the API server calls because of a caller: an API service, a webhook
+// CalledServices returns the Services that the API server calls because of a caller: an API service, a webhook
 // configuration or a CRD with a conversion webhook. There are none for other objects and for URLs.
-func FrontsOf(caller *unstructured.Unstructured) []Key {
+func CalledServices(caller *unstructured.Unstructured) []Key {
 	var references []any
 	switch caller.GetKind() {
 	case APIServiceKind.Kind:
@@ -80,18 +79,18 @@ func FrontsOf(caller *unstructured.Unstructured) []Key {
 			references = append(references, valueIn(fields, "clientConfig", "service"))
 		}
 	}
-	var fronts []Key
+	var services []Key
 	for _, reference := range references {
 		service, _ := reference.(map[string]any)
 		namespace, _ := service["namespace"].(string)
 		if name, _ := service["name"].(string); name != "" {
-			fronts = append(fronts, Key{GroupKind: FrontKind, Namespace: namespace, Name: name})
+			services = append(services, Key{GroupKind: ServiceKind, Namespace: namespace, Name: name})
 		}
 	}
-	return fronts
+	return services
 }
 
-// valueIn returns nil for a field that is not there.
+// valueIn returns the value of a field; nil if it does not exist.
 func valueIn(content map[string]any, fields ...string) any {
 	found, _, _ := unstructured.NestedFieldNoCopy(content, fields...)
 	return found
@@ -103,14 +102,14 @@ func IsWebhookConfiguration(kind schema.GroupKind) bool {
 		(kind.Kind == "ValidatingWebhookConfiguration" || kind.Kind == "MutatingWebhookConfiguration")
 }
 
-// LeadsElsewhere says that an API service sends requests to another Service, or to another port
-// of it, than a second one of the same name does.
+// LeadsElsewhere reports whether two API services of the same name send requests to different Services, or to
+// different ports.
 func LeadsElsewhere(registration, than *unstructured.Unstructured) bool {
-	return !slices.Equal(FrontsOf(registration), FrontsOf(than)) || frontPort(registration) != frontPort(than)
+	return !slices.Equal(CalledServices(registration), CalledServices(than)) || servicePort(registration) != servicePort(than)
 }
 
-// frontPort is the port of the Service, as the API server fills it in.
-func frontPort(registration *unstructured.Unstructured) string {
+// servicePort is the port of the Service, as the API server fills it in.
+func servicePort(registration *unstructured.Unstructured) string {
 	port, found, _ := unstructured.NestedFieldNoCopy(registration.Object, "spec", "service", "port")
 	if !found || port == nil {
 		return "443"

@@ -19,27 +19,26 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// How long a write is repeated after the objects were deleted that blocked it, and how often. Admission plugins
-// see a deletion a little later, and the quota controller after some seconds.
+// A write is repeated every unblockInterval, and for unblockTimeout at most, after the objects that blocked it were
+// deleted. Admission plugins see a deletion with a delay, the quota controller after some seconds.
 const (
 	unblockTimeout  = 15 * time.Second
 	unblockInterval = 200 * time.Millisecond
 )
 
 var (
-	serviceKind       = schema.GroupKind{Kind: "Service"}
 	priorityClassKind = schema.GroupKind{Group: schedulingv1.GroupName, Kind: "PriorityClass"}
 	quotaKind         = schema.GroupKind{Kind: "ResourceQuota"}
 )
 
-// collisions are the words in which the API server refuses an object because of another one.
+// collisions matches refusals of the API server that another object may have caused.
 var collisions = regexp.MustCompile(`already marked as default|already allocated|exceeded quota|denied (?:the )?request|failed calling webhook`)
 
 // mayCollide reports whether the API server may have refused an object because of another one.
 func mayCollide(refusal error) bool { return refusal != nil && collisions.MatchString(refusal.Error()) }
 
-// inTheWay returns the dropped objects that made the API server refuse to write an object. The upgrade deletes the
-// first list, and keeps the second.
+// inTheWay returns the objects that the new revision drops and that made the API server refuse to write s. The upgrade
+// deletes the objects in dropped, and keeps the objects in kept.
 func (p *Plan) inTheWay(s *Step, refusal error) (dropped, kept []*Step) {
 	if p == nil || !mayCollide(refusal) {
 		return nil, nil
@@ -56,7 +55,7 @@ func (p *Plan) inTheWay(s *Step, refusal error) (dropped, kept []*Step) {
 	return dropped, kept
 }
 
-// blocks reports whether an API server refuses an object, in these words, because of another one.
+// blocks reports whether the text of a refusal shows that the object other blocks s.
 func blocks(s, other *Step, refusal string) bool {
 	isBeside := other.Key.GroupKind == s.Key.GroupKind && other.Key.Namespace == s.Key.Namespace
 	switch {
@@ -77,7 +76,7 @@ func excludes(s, other *Step, refusal string) bool {
 	switch s.Key.GroupKind {
 	case priorityClassKind:
 		return strings.Contains(refusal, "PriorityClass "+other.Key.Name+" is already marked as default")
-	case serviceKind:
+	case object.ServiceKind:
 		return strings.Contains(refusal, "already allocated") && shareAddress(s.Object, other.Live)
 	}
 	// A webhook that knows both, such as one of an ingress controller, names the other one.
@@ -97,7 +96,7 @@ func isRestorable(kind schema.GroupKind) bool {
 	return false
 }
 
-// judges reports whether a policy or a webhook configuration has refused an object.
+// judges reports whether the policy or webhook configuration other has caused the refusal.
 func judges(other *Step, refusal string) bool {
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		found := policyDenial.FindStringSubmatch(refusal)
@@ -122,7 +121,8 @@ func shareAddress(wanted, other *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(addressesOf(wanted), func(address string) bool { return slices.Contains(addresses, address) })
 }
 
-// addressesOf returns what no two Services can have, as text: numbers of manifests can be of another type.
+// addressesOf returns the addresses that no two Services can share. They are text because the numbers of a manifest
+// can have another type than the numbers of a live object.
 func addressesOf(service *unstructured.Unstructured) []string {
 	var addresses []string
 	add := func(field string, value any) {
@@ -173,7 +173,7 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	if len(dropped) == 0 {
 		return refusal
 	}
-	if s.Key.GroupKind == serviceKind && s.state == absent { // its addresses are allocated before the rest is checked
+	if s.Key.GroupKind == object.ServiceKind && s.state == absent { // its addresses are allocated before the rest is checked
 		if err := p.dryRunWriter().dryRunAnother(ctx, s); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (e *Executor) writeUnblocked(ctx context.Context, s *Step, refusal error) (
 	_ = wait.PollUntilContextCancel(ctx, unblockInterval, true, func(ctx context.Context) (bool, error) {
 		made, err := e.writer.write(ctx, s)
 		if ctx.Err() != nil {
-			return false, nil //nolint:nilerr // the last answer says more
+			return false, nil //nolint:nilerr // the answer before the timeout has the cause
 		}
 		live, refusal = made, err
 		return !mayCollide(err), nil

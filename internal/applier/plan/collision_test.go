@@ -104,7 +104,7 @@ func TestObjectsThatBlockOthers(t *testing.T) {
 	}{
 		"F17: together":      {limit: 2},
 		"F17: each":          {limit: 1, err: "exceeded quota", began: true}, // there is room for one of two
-		"F17: it is kept":    {limit: 1, keep: true, err: `Service "old" in namespace "ns" of this extension blocks it, and the upgrade keeps that`},
+		"F17: it is kept":    {limit: 1, keep: true, err: `Service "old" in namespace "ns" of this extension blocks it, and the upgrade does not delete that object`},
 		"F17: there is room": {limit: 3},
 	} {
 		t.Run(name, func(t *testing.T) {

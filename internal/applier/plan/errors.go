@@ -61,7 +61,7 @@ func toThePoint(err error) string {
 	return text
 }
 
-// maxFailure bounds what a summary says of one object, and maxOthers the names of all others, in bytes.
+// maxFailure bounds the text about one object in a summary, and maxOthers the names of all other objects, in bytes.
 const (
 	maxFailure = 320
 	maxOthers  = 200

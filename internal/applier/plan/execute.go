@@ -49,7 +49,7 @@ type Executor struct {
 	// failed are the objects that [Executor.Restore] could not write.
 	failed []*Step
 
-	plan     *Plan      // that is executed; nil before
+	plan     *Plan      // the plan of [Executor.Execute]; nil before, and in a repair
 	removing sync.Mutex // held by [Executor.removeFirst]
 
 	mu       sync.Mutex
@@ -65,14 +65,15 @@ func newExecutor(writer writer) *Executor {
 		Left: drift.Left{
 			Live:      map[object.Key]*unstructured.Unstructured{},
 			Untouched: map[object.Key]object.Fingerprint{},
-			PutOff:    map[object.Key][]object.Key{},
+			Deferred:  map[object.Key][]object.Key{},
 		},
 	}}
 }
 
-// Execute writes wave by wave. It stops after a wave in which a write has failed, except for writes of objects that
-// the installed revision has like this one: see [Plan.Installed]. Objects that the revision dropped are deleted last,
-// except those that block others. Callers whose servers may not be ready yet are left to [Executor.Register].
+// Execute writes wave by wave. It stops after a wave in which a write has failed. It continues if the API server
+// refuses an object that the installed revision has with the same manifest: see [Plan.Installed]. It deletes dropped
+// objects last, or earlier if they block a write. Callers whose servers may not be ready yet are left to
+// [Executor.Register].
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	e.plan = plan
 	for _, wave := range wavesOf(plan.Steps) {
@@ -375,18 +376,17 @@ func (e *Executor) complete(key object.Key, live *unstructured.Unstructured, pat
 	e.Progress.Left.Live[key] = live
 }
 
-// Repaired are the objects that were put back, with what was not as it should be. Those that
-// were put off are said to be due. There is
-// no difference in those to which only something for certificates was written. If it is not
-// the first look of the process at the extension, its objects were its own before: a missing
-// owner is then a difference as any other.
-func (e *Executor) Repaired(isFirst bool, wasPutOff func(object.Key) bool) map[object.Key]object.Difference {
+// Repaired returns the objects that were created or changed, with the differences that were found.
+// Due is set for objects that were deferred before. The difference is empty for objects to which
+// only certificates were written. A missing owner counts as a difference unless isFirst is set: in
+// the first repair of this process, the object may not have belonged to the extension before.
+func (e *Executor) Repaired(isFirst bool, wasDeferred func(object.Key) bool) map[object.Key]object.Difference {
 	found := map[object.Key]object.Difference{}
 	for key, change := range e.Progress.Changes {
 		if change == object.Created || change == object.Updated {
 			difference := e.Progress.Written[key]
 			difference.OnlyOwners = difference.OnlyOwners && isFirst
-			difference.Due = wasPutOff(key)
+			difference.Due = wasDeferred(key)
 			found[key] = difference
 		}
 	}

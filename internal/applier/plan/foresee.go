@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -49,7 +48,7 @@ func (p *Planner) Foresee(ctx context.Context, plan *Plan) []object.Trial {
 		if len(s.blockers) > 0 {
 			trials[s.Key].Untried = object.UntriedOwn
 		}
-		if s.refusal != nil { // an upgrade would leave it unchanged
+		if s.isLeft() {
 			*trials[s.Key] = object.Trial{Key: s.Key, Change: object.Unchanged, Live: s.Live, After: s.Live}
 		}
 	}
@@ -179,7 +178,7 @@ func isStoredSame(after, live *unstructured.Unstructured) bool {
 // withoutAllocated drops from a Service what the API server has allocated for this dry run
 // alone: the next one has other addresses and ports.
 func withoutAllocated(after, live, wanted *unstructured.Unstructured) *unstructured.Unstructured {
-	if after.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Service"}) {
+	if after.GroupVersionKind().GroupKind() != object.ServiceKind {
 		return after
 	}
 	isKnown := func(fields ...string) bool {

@@ -47,7 +47,7 @@ type Step struct {
 	// definition is the CRD of the same revision that defines the kind of the object; nil for most.
 	definition *Step
 
-	// hasInstances is set for a CRD of whose kind the revision has objects.
+	// hasInstances is set for a CRD if the revision has objects of its kind.
 	hasInstances bool
 
 	// isHelmCRD is set for a CRD that an imported chart has in crds/, see [object.IsLeftByHelm].
@@ -80,11 +80,11 @@ type Step struct {
 	// written is what was changed by the request that was sent; nil if there was none.
 	written *object.Difference
 
-	// blocked is set for an object of a repair that could not be read, or that belongs to another owner.
+	// blocked is set in a repair for an object that could not be read, or that belongs to another owner.
 	blocked bool
 
 	// adopts is set if no revision has the object, so that an earlier owner may have left it. leftovers describes the fields
-	// that it keeps then.
+	// of other writers that the adopted object keeps.
 	adopts    bool
 	leftovers string
 

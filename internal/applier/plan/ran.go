@@ -12,7 +12,7 @@ func (p *Plan) SetRan(ran object.Ran) {
 // isDone reports whether the object is a Job that ran and that does not exist.
 func (s *Step) isDone() bool { return s.ran && s.state == absent }
 
-// leaveDone notes a Job that is done as an object that is to be missing.
+// leaveDone notes that a Job that is done has to be missing.
 func (e *Executor) leaveDone(s *Step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

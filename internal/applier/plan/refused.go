@@ -13,9 +13,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// toleratedApart returns the failures that an upgrade does not tolerate. It tolerates and notes refusals of objects that the
-// installed revision has with the same manifest. Otherwise a user could block all upgrades by a change after which the
-// API server refuses an object. The next repair reports it.
+// toleratedApart returns the failures that stop an upgrade. A refusal does not stop it if the installed revision has
+// the object with the same manifest: toleratedApart notes the refusal in the step, and the next repair reports it.
+// Otherwise a user could block all upgrades with a change to one object that the API server then refuses.
 func (p *Plan) toleratedApart(ctx context.Context, failures []ObjectFailure) ([]ObjectFailure, error) {
 	isRefused := func(failure ObjectFailure) bool { return isLasting(failure.Err) }
 	if p.Installed == nil || !slices.ContainsFunc(failures, isRefused) {
@@ -44,8 +44,8 @@ func (p *Plan) toleratedApart(ctx context.Context, failures []ObjectFailure) ([]
 	}), nil
 }
 
-// isLasting reports whether the API server, or a webhook that it called, has refused the object itself. Other answers,
-// such as a conflict or too many requests, are about the moment.
+// isLasting reports whether the API server, or a webhook that it called, has refused the object itself. It is false for
+// transient answers, such as a conflict or too many requests.
 func isLasting(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if errors.Is(err, object.ErrOwnerGone) || !errors.As(err, &status) {
@@ -58,19 +58,19 @@ func isLasting(err error) bool {
 	return false
 }
 
-// isLeft reports whether the object is left unchanged because the API server refuses it.
+// isLeft reports whether the upgrade leaves the object unchanged because the API server refuses it.
 func (s *Step) isLeft() bool { return s.refusal != nil }
 
 // HasRefusals reports whether any object is left unchanged because the API server refuses it.
 func (p *Plan) HasRefusals() bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.refusal != nil })
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.isLeft() })
 }
 
 // Refusals returns a note for each object that is left unchanged because the API server refuses it.
 func (p *Plan) Refusals() []string {
 	var notes []string
 	for i := range p.Steps {
-		if s := &p.Steps[i]; s.refusal != nil {
+		if s := &p.Steps[i]; s.isLeft() {
 			notes = append(notes, fmt.Sprintf("%s is left unchanged: %s", s.Key, excerpt.Line(s.refusal.Error(), maxFailure)))
 		}
 	}

@@ -22,7 +22,7 @@ type Registration struct {
 // resources. So no caller is written before its server is ready.
 func (s *Step) awaitsServer() bool {
 	switch {
-	case s.blocked || s.refusal != nil || len(object.FrontsOf(s.Object)) == 0 || !object.CanWait(s.Object):
+	case s.blocked || s.isLeft() || len(object.CalledServices(s.Object)) == 0 || !object.IsDeferrable(s.Object):
 		return false
 	case s.Key.GroupKind == object.APIServiceKind:
 		return s.state == absent || s.Live != nil && object.LeadsElsewhere(s.Object, s.Live)
@@ -38,7 +38,7 @@ func (p *Plan) AwaitsServers() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.awaitsServer() })
 }
 
-// Registered are the API services that the plan makes known to the cluster.
+// Registered returns the API services that the plan creates or directs to another server.
 func (p *Plan) Registered() []object.Key {
 	var keys []object.Key
 	for i := range p.Steps {
@@ -66,7 +66,7 @@ func (e *Executor) Register(ctx context.Context, plan *Plan, how Registration) e
 		case serve:
 			ready = append(ready, s)
 		default:
-			e.putOff(s.Key, servers)
+			e.deferUntilReady(s.Key, servers)
 		}
 	}
 	return newObjectsError(append(failures, eachStep(ctx, ready, e.introduce, "applying")...))
@@ -81,8 +81,9 @@ func allServe(ctx context.Context, servers []object.Key, serves func(context.Con
 	return true, nil
 }
 
-func (e *Executor) putOff(registration object.Key, servers []object.Key) {
+// deferUntilReady notes that a caller waits for its servers.
+func (e *Executor) deferUntilReady(caller object.Key, servers []object.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.Progress.Left.PutOff[registration] = servers
+	e.Progress.Left.Deferred[caller] = servers
 }

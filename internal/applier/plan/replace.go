@@ -113,8 +113,8 @@ func withoutAddresses(service *unstructured.Unstructured) {
 	}
 }
 
-// Replacements say which objects a plan deletes and creates again, and which it deletes before others are written, as
-// far as that was found out.
+// Replacements returns a note for each object that the plan deletes and creates again, or deletes before it writes
+// another object. It includes only objects that the dry runs have found.
 func (p *Plan) Replacements() []string {
 	var notes []string
 	for i := range p.Steps {

@@ -27,7 +27,7 @@ func (e *Executor) Restore(ctx context.Context, plan *Plan) error {
 
 func isOwnerGone(failure ObjectFailure) bool { return errors.Is(failure.Err, object.ErrOwnerGone) }
 
-// restoreWave leaves out blocked objects, and objects of kinds whose CRD could not be written.
+// restoreWave writes the objects of one wave, except blocked objects and objects of kinds whose CRD could not be written.
 func (e *Executor) restoreWave(ctx context.Context, wave []*Step) []ObjectFailure {
 	for _, s := range wave {
 		if s.blocked {
@@ -46,7 +46,7 @@ func (e *Executor) restoreWave(ctx context.Context, wave []*Step) []ObjectFailur
 	return append(failures, failed...)
 }
 
-// noteFailed notes the steps of a wave, and those of their CRDs, that have failed.
+// noteFailed adds to e.failed the steps of a wave, and the steps of their CRDs, that failures name.
 func (e *Executor) noteFailed(wave []*Step, failures []ObjectFailure) {
 	for _, s := range wave {
 		for _, one := range []*Step{s, s.definition} {

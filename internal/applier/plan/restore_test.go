@@ -38,7 +38,7 @@ func installedMapper() meta.RESTMapper {
 	return mapper
 }
 
-// refuse has a request for an object fail.
+// refuse makes a request for an object fail.
 func refuse(client *dynamicfake.FakeDynamicClient, verb, resource, name string, err error) {
 	client.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		named := ""
@@ -89,8 +89,8 @@ func TestRestoreGoesOn(t *testing.T) {
 			},
 			want: []string{"b", "s", "d"}, failed: []string{`reading ConfigMap "a"`},
 		},
-		"F11: one belongs to somebody else": {live: foreign, want: []string{"b", "s", "d"}, failed: []string{`ConfigMap "a" already exists`}},
-		"the extension is being deleted":    {confirm: object.ErrOwnerGone, failed: []string{object.ErrOwnerGone.Error()}},
+		"F11: one has another owner":     {live: foreign, want: []string{"b", "s", "d"}, failed: []string{`ConfigMap "a" already exists`}},
+		"the extension is being deleted": {confirm: object.ErrOwnerGone, failed: []string{object.ErrOwnerGone.Error()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,10 +7,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// takesOver says that the live object is content that the extension's predecessor has left.
+// takesOver reports whether the predecessor of the extension has left the live object.
 func (s *Step) takesOver(owner object.Owner) bool { return owner.Predecessor.Left(s.Live) }
 
-// mayHave says that the live object is the extension's, or becomes it.
+// mayHave reports whether the live object belongs to the extension, or may be adopted.
 func (s *Step) mayHave(owner object.Owner) bool {
 	return s.ownedBy(owner) || s.inherits() || s.takesOver(owner) || s.isHelmCRD && object.IsLeftByHelm(s.Live)
 }
@@ -21,9 +21,9 @@ func (s *Step) ownedBy(owner object.Owner) bool {
 	return owner.OwnsAs(s.Object, s.Live) || s.before != nil && owner.OwnsAs(s.before, s.Live)
 }
 
-// takeBefore uses what an earlier owner has set in an object as the revision before, so that fields that the bundle does
-// not set are removed, and fields of others are kept. Classic OLM need not have left its object: a preview is asked for
-// before it does, and classic OLM may have come back to it.
+// takeBefore sets before to the fields that an earlier owner has set in the live object. So the patch removes them if the
+// bundle does not set them, and keeps fields of others. OLM v0 may still own its object: a preview runs before OLM v0
+// releases it, and OLM v0 may have adopted it again.
 func (s *Step) takeBefore(owner object.Owner) {
 	switch {
 	case s.before != nil || s.Live == nil:
@@ -35,8 +35,8 @@ func (s *Step) takeBefore(owner object.Owner) {
 	}
 }
 
-// keepEarlier keeps what an earlier owner has set in an adopted object: the API server may refuse to remove a field that
-// cannot be changed. It reports whether the patch is another one then.
+// keepEarlier keeps the fields that an earlier owner has set in an adopted object. It is called after the API server has
+// refused the patch, which may remove an immutable field. It reports whether the patch changes by that.
 func (s *Step) keepEarlier() bool {
 	if !s.adopts || s.before == nil {
 		return false
@@ -57,9 +57,9 @@ func (p *Plan) Leftovers() []string {
 	return texts
 }
 
-// wanted is the object as it is to be. A Secret without data is for a certificate. Classic OLM keeps one in a
-// Secret of type kubernetes.io/tls, and a type cannot be changed: it stays, so that the object need
-// not be replaced. What cert-manager has left is replaced.
+// wanted returns the desired object. A Secret without data is for a certificate. OLM v0 uses the type kubernetes.io/tls for
+// it. The type is immutable, so wanted keeps the type of the live Secret to avoid a replacement. Secrets of cert-manager
+// are replaced.
 func (s *Step) wanted() *unstructured.Unstructured {
 	if s.Key.GroupKind != object.SecretKind || s.Live == nil || s.inherits() || s.Object.Object["data"] != nil || s.Object.Object["stringData"] != nil {
 		return s.Object

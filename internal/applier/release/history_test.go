@@ -326,8 +326,8 @@ func TestStateOfABundleWithoutObjects(t *testing.T) {
 	}
 }
 
-// TestRevisionsThatCannotBeRead has a revision that has failed, whose record is read and whose manifest is
-// not. It keeps nobody from the objects of the one that is deployed.
+// TestRevisionsThatCannotBeRead: the manifest of a failed revision cannot be read. The objects of the deployed
+// revision are found all the same.
 func TestRevisionsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const good = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`

@@ -85,8 +85,9 @@ func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
 	return new(revisionFrom(rel)), nil
 }
 
-// ObjectsOf returns the objects of a revision, and those of its hooks, if it is the newest, whether its
-// write has succeeded or not; nil otherwise, and if they cannot be read. Objects carry the marks of their owner.
+// ObjectsOf returns the objects of a revision and of its hooks if the revision is the newest, whether its write has
+// succeeded or not. It returns nil for other revisions, and if the objects cannot be read. The objects have the marks
+// of their owner.
 func (h *History) ObjectsOf(ctx context.Context, revision installation.Revision) (*bundle.Rendered, error) {
 	if len(h.entries) == 0 {
 		return nil, nil

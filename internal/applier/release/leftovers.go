@@ -49,7 +49,7 @@ func (h *History) hooksIn(ctx context.Context, e *entry) ([]*unstructured.Unstru
 	if e.hooks != nil {
 		return objectsOf(string(e.hooks))
 	}
-	// The last one is what Helm goes on from.
+	// Helm continues from the last revision, so its record is kept in memory.
 	if isLast := e.revision == h.entries[len(h.entries)-1].revision; !isLast && e.release == nil {
 		defer func() { e.index, e.release = nil, nil }()
 	}
@@ -80,10 +80,11 @@ func nameOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return named
 }
 
-// Before returns what may be on the cluster and is dropped by a revision if that does not have it as content. It
-// contains the hooks that the revision drops, except volumes, whose data nothing restores. It does not contain content
-// that the revision has as a hook which runs before an upgrade, or at none: what is deleted after that, nothing would
-// create again.
+// Before returns the objects that may exist on the cluster, and that a revision with the given content and hooks deletes
+// unless its content includes them. It includes:
+//   - the content of earlier revisions, except objects that become hooks which run before upgrades or only at the
+//     installation. The deletion comes after these hooks, and nothing would create the objects again;
+//   - the hooks that the revision drops, except PersistentVolumeClaims, whose data nothing restores.
 func (l Leftovers) Before(owner object.Owner, content []*unstructured.Unstructured, hooks []hook.Hook) []*unstructured.Unstructured {
 	wanted, asHooks := keysIn(owner, content), keysIn(owner, hook.Objects(hooks))
 	early := keysIn(owner, hook.Objects(slices.DeleteFunc(slices.Clone(hooks), func(one hook.Hook) bool {
@@ -114,8 +115,8 @@ func keysIn(owner object.Owner, objects []*unstructured.Unstructured) map[object
 	return keys
 }
 
-// keyIn returns the key of an object in the namespace of the extension if it names none, also for kinds without
-// namespaces. So it is only compared with others of these.
+// keyIn returns the key of an object, in the namespace of the extension if the object has none. It does this for
+// cluster-scoped kinds too, so compare its keys only with keys of keyIn.
 func keyIn(owner object.Owner, obj *unstructured.Unstructured) object.Key {
 	key := object.KeyOf(obj)
 	key.Namespace = cmp.Or(key.Namespace, owner.Namespace)

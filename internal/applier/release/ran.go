@@ -31,8 +31,8 @@ func (h *History) Ran(ctx context.Context) (object.Ran, error) {
 	return h.ranIn(installed), nil
 }
 
-// ranIn returns the Jobs of the installed revision. Records without the label are of others or of an earlier
-// version of the controller; then the Jobs count that expire by their manifests.
+// ranIn returns the Jobs of the installed revision that ran. Helm and earlier versions of the controller write records
+// without the label. For these it returns the Jobs whose manifests set ttlSecondsAfterFinished.
 func (h *History) ranIn(installed *release.Release) object.Ran {
 	if ran := recordedRan(installed); ran != nil {
 		return ran
@@ -52,7 +52,7 @@ func (h *History) ranIn(installed *release.Release) object.Ran {
 	return ran
 }
 
-// recordedRan returns nil if the record does not tell.
+// recordedRan returns the Jobs in the label of a record; nil if the record has no valid label.
 func recordedRan(rel *release.Release) object.Ran {
 	var ran object.Ran
 	if err := json.Unmarshal([]byte(rel.Labels[labelRan]), &ran); err != nil {

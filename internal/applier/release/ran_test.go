@@ -12,7 +12,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// TestRan has records of an earlier version of the controller and of others, which do not tell which Jobs ran.
+// TestRan includes records of earlier versions of the controller and of Helm, which do not list the Jobs that ran.
 func TestRan(t *testing.T) {
 	t.Parallel()
 	const (
@@ -26,13 +26,13 @@ func TestRan(t *testing.T) {
 		labels    []string // of the last revisions
 		want      object.Ran
 	}{
-		"F18: nothing is installed":                 {},
-		"F18: a record without it":                  {manifests: []string{plain + expiring}, want: derived},
-		"F18: a record with it":                     {manifests: []string{plain + expiring}, labels: []string{`{"ns/b":"d"}`}, want: object.Ran{"ns/b": "d"}},
-		"F18: a record with none":                   {manifests: []string{plain + expiring}, labels: []string{`{}`}, want: object.Ran{}},
-		"F18: a record that cannot be read":         {manifests: []string{plain + expiring}, labels: []string{`7`}, want: derived},
-		"F18: a revision that has failed and tells": {manifests: []string{expiring, plain}, labels: []string{`{"ns/b":"d"}`}, want: object.Ran{"ns/b": "d"}},
-		"F18: one that does not":                    {manifests: []string{expiring, plain + expiring}, labels: []string{`{"ns/b":"d"}`, ""}, want: object.Ran{"ns/b": "d"}},
+		"F18: nothing is installed":              {},
+		"F18: a record without it":               {manifests: []string{plain + expiring}, want: derived},
+		"F18: a record with it":                  {manifests: []string{plain + expiring}, labels: []string{`{"ns/b":"d"}`}, want: object.Ran{"ns/b": "d"}},
+		"F18: a record with none":                {manifests: []string{plain + expiring}, labels: []string{`{}`}, want: object.Ran{}},
+		"F18: a record that cannot be read":      {manifests: []string{plain + expiring}, labels: []string{`7`}, want: derived},
+		"F18: a failed revision that lists Jobs": {manifests: []string{expiring, plain}, labels: []string{`{"ns/b":"d"}`}, want: object.Ran{"ns/b": "d"}},
+		"F18: a failed revision without a list":  {manifests: []string{expiring, plain + expiring}, labels: []string{`{"ns/b":"d"}`, ""}, want: object.Ran{"ns/b": "d"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,13 +15,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
-// What is read of the Deployments of a namespace, of which there are [MaxListed] at the most.
+// Bounds of a Deployment, and of all Deployments of a namespace. [MaxListed] bounds their number.
 const (
 	maxDeploymentBytes  = 2 << 20
 	maxDeploymentsBytes = 32 << 20
 )
 
-// AppsClient makes a client for [Deployments].
+// AppsClient returns a client for [Deployments].
 func AppsClient(config *rest.Config, through *http.Client) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &appsv1.SchemeGroupVersion, "/apis"
@@ -29,7 +29,7 @@ func AppsClient(config *rest.Config, through *http.Client) (rest.Interface, erro
 	return rest.RESTClientForConfigAndClient(config, through)
 }
 
-// Deployments returns the first [MaxListed] Deployments of a namespace, by one request.
+// Deployments returns the first [MaxListed] Deployments of a namespace. It sends one request, and ignores all others.
 func Deployments(ctx context.Context, client rest.Interface, namespace string) ([]bundle.Workload, error) {
 	body, err := client.Get().Namespace(namespace).Resource("deployments").
 		VersionedParams(&metav1.ListOptions{Limit: MaxListed}, scheme.ParameterCodec).

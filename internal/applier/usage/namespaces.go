@@ -18,10 +18,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// namespaceResource is that of Namespaces.
+// namespaceResource is the resource of Namespaces.
 var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 
-// maxNamespacedKinds is how many kinds are listed in a Namespace.
+// maxNamespacedKinds bounds the kinds that are listed in a Namespace.
 const maxNamespacedKinds = 2000
 
 // namespacedKind is a kind of objects in namespaces that the API server stores.
@@ -30,7 +30,7 @@ type namespacedKind struct {
 	Kind     string
 }
 
-// withoutData are kinds whose objects the cluster creates by itself, or that are of no use without others.
+// withoutData returns the kinds whose objects the cluster creates itself, or that have no use without other objects.
 func withoutData() sets.Set[schema.GroupResource] {
 	return sets.New(
 		schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
@@ -41,8 +41,8 @@ func withoutData() sets.Set[schema.GroupResource] {
 	)
 }
 
-// namespacedKinds returns the kinds that othersIn lists, sorted. It fails if the cluster does not
-// tell all its kinds, or if there are more than [maxNamespacedKinds].
+// namespacedKinds returns the kinds that othersIn lists, sorted. It fails if discovery is
+// incomplete, or if there are more than [maxNamespacedKinds].
 func namespacedKinds(cluster discovery.DiscoveryInterface) ([]namespacedKind, error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(cluster)
 	if err != nil {
@@ -58,7 +58,7 @@ func namespacedKinds(cluster discovery.DiscoveryInterface) ([]namespacedKind, er
 		for i := range list.APIResources {
 			one := &list.APIResources[i]
 			resource := version.WithResource(one.Name)
-			// Others are computed from stored objects when they are asked for.
+			// The API server computes objects of other kinds from stored objects, for each request.
 			isStored := slices.Contains(one.Verbs, "list") && slices.Contains(one.Verbs, "delete")
 			if isStored && !ignored.Has(resource.GroupResource()) {
 				kinds = append(kinds, namespacedKind{Resource: resource, Kind: one.Kind})
@@ -72,8 +72,8 @@ func namespacedKinds(cluster discovery.DiscoveryInterface) ([]namespacedKind, er
 	return kinds, nil
 }
 
-// NamespacesInUse returns what the Namespaces of the names contain that are deleted with an
-// extension. It reads no kinds if none of them is.
+// NamespacesInUse returns the Namespaces among names that are deleted with an extension, with the
+// objects in them that it does not own. It lists no kinds if there is no such Namespace.
 func NamespacesInUse(ctx context.Context, client metadata.Interface, cluster discovery.DiscoveryInterface, owner object.Owner, names []string) ([]installation.NamespaceUse, error) {
 	var uses []installation.NamespaceUse
 	var kinds []namespacedKind
@@ -96,8 +96,8 @@ func NamespacesInUse(ctx context.Context, client metadata.Interface, cluster dis
 	return uses, nil
 }
 
-// ownsNamespace reports whether a Namespace is deleted with an extension, and not for another
-// reason already.
+// ownsNamespace reports whether a Namespace would be deleted with an extension. It is false for a
+// Namespace that is being deleted already.
 func ownsNamespace(ctx context.Context, client metadata.Interface, owner object.Owner, name string) (bool, error) {
 	live, err := client.Resource(namespaceResource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -131,7 +131,7 @@ func othersIn(ctx context.Context, client metadata.Interface, kinds []namespaced
 	return use
 }
 
-// isDerived reports whether an object is created again from another one in its namespace.
+// isDerived reports whether a controller creates the object again from another object.
 func isDerived(found *metav1.PartialObjectMetadata) bool {
 	if _, isToken := found.Annotations[corev1.ServiceAccountNameKey]; isToken {
 		return true

@@ -55,9 +55,9 @@ func TestNamespacesInUse(t *testing.T) {
 		fails   string
 		unread  string
 	}{
-		"no Namespace":  {},
-		"one of others": {objects: []runtime.Object{stored("v1", "Namespace", "", "ns"), stored("v1", "ConfigMap", "ns", "a")}},
-		"one that goes": {objects: []runtime.Object{stored("v1", "Namespace", "", "ns", own, func(n *metav1.PartialObjectMetadata) {
+		"no Namespace": {},
+		"of others":    {objects: []runtime.Object{stored("v1", "Namespace", "", "ns"), stored("v1", "ConfigMap", "ns", "a")}},
+		"being deleted": {objects: []runtime.Object{stored("v1", "Namespace", "", "ns", own, func(n *metav1.PartialObjectMetadata) {
 			n.DeletionTimestamp = new(metav1.Now())
 			n.Finalizers = []string{"f"}
 		})}},

@@ -32,7 +32,7 @@ type live struct {
 	next    chan struct{}
 }
 
-// leaderInterval is how often the lease of the controller is read.
+// leaderInterval is the time between two reads of the lease of the controller.
 const leaderInterval = 10 * time.Second
 
 var _ console.Live = &live{}
@@ -86,7 +86,7 @@ func (l *live) followLeader(ctx context.Context, leader leadership.Watcher) {
 	}
 }
 
-// Absence is why no controller is running, as of the last look at the lease.
+// Absence returns why no controller is running, as of the last read of the lease; empty if one is running.
 func (l *live) Absence() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -91,7 +91,7 @@ func Resources(crd *apiextensionsv1.CustomResourceDefinition) []schema.GroupVers
 	return []schema.GroupVersionResource{at(served)}
 }
 
-// Resource is what a [Lister] should read first; see [Resources].
+// Resource returns the resource that a [Lister] should read first; see [Resources].
 func (v *Validator) Resource() schema.GroupVersionResource { return v.resource }
 
 // Check gives what would be wrong with the object under the new definition and is

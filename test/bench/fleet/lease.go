@@ -11,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterextensions/operator-controller/internal/leadership"
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
-
-// leaderLock is the Lease by which replicas agree on who acts.
-const leaderLock = "9c4404e7.operatorframework.io"
 
 // leaseWatch tells when the lease changes hands.
 type leaseWatch struct {
@@ -28,7 +26,7 @@ type leaseWatch struct {
 // watchLease begins with a lease that is there. The caller stops the watch.
 func (b *bench) watchLease(ctx context.Context) (*leaseWatch, error) {
 	watcher, err := b.client.Watch(ctx, &coordinationv1.LeaseList{},
-		client.InNamespace(environment.SystemNamespace), client.MatchingFields{metav1.ObjectNameField: leaderLock})
+		client.InNamespace(environment.SystemNamespace), client.MatchingFields{metav1.ObjectNameField: leadership.Lock})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// TestPutOff: what waits for a workload is looked at as soon as that is ready, and once.
-func TestPutOff(t *testing.T) {
+// TestDeferred: a deferred object is checked as soon as its workload is ready, and once.
+func TestDeferred(t *testing.T) {
 	t.Parallel()
 	service := object.Key{GroupKind: object.APIServiceKind, Name: "v1.garden.test"}
 	server := object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "op"}
@@ -20,8 +20,8 @@ func TestPutOff(t *testing.T) {
 	deployed.SetGeneration(1)
 	deployed.SetResourceVersion("10")
 	left := Left{
-		Live:   map[object.Key]*unstructured.Unstructured{server: deployed},
-		PutOff: map[object.Key][]object.Key{service: {server}},
+		Live:     map[object.Key]*unstructured.Unstructured{server: deployed},
+		Deferred: map[object.Key][]object.Key{service: {server}},
 	}
 	printed := object.FingerprintOf(server.GroupKind, deployed)
 	ready := health.Workload{Key: server, Available: metav1.ConditionTrue}
@@ -69,7 +69,7 @@ func TestPutOff(t *testing.T) {
 	if some, _ := s.ToLookAt(time.Now()); len(some) != 1 {
 		t.Errorf("%v are looked at after it was deleted", some)
 	}
-	s.SettleSome(Left{PutOff: left.PutOff}, Certificates{})
+	s.SettleSome(Left{Deferred: left.Deferred}, Certificates{})
 	if some, _ := s.ToLookAt(time.Now()); len(some) > 0 {
 		t.Errorf("while it waits again, %v are looked at", some)
 	}
@@ -78,10 +78,10 @@ func TestPutOff(t *testing.T) {
 	s.LookAtAll()
 	s.noteWorkload(ready, printed)
 	if !s.Settle(left, Certificates{}, time.Now()) {
-		t.Error("what was ready before the end of an operation stays put off")
+		t.Error("an object whose server was ready before the end of the operation is still deferred")
 	}
-	if s.Settle(Left{}, Certificates{}, time.Now()); len(s.putOff) > 0 {
-		t.Error("what is not content any more is still put off")
+	if s.Settle(Left{}, Certificates{}, time.Now()); len(s.deferred) > 0 {
+		t.Error("an object that the revision does not have any more is still deferred")
 	}
 }
 
@@ -94,8 +94,8 @@ func TestStaying(t *testing.T) {
 	deployed, registered := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}
 	registered.SetUID("u")
 	left := Left{
-		Live:   map[object.Key]*unstructured.Unstructured{server: deployed, service: registered},
-		PutOff: map[object.Key][]object.Key{service: {server}},
+		Live:     map[object.Key]*unstructured.Unstructured{server: deployed, service: registered},
+		Deferred: map[object.Key][]object.Key{service: {server}},
 	}
 	serving := health.Workload{Key: service, Available: metav1.ConditionTrue}
 	s := NewState()
