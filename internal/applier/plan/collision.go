@@ -44,9 +44,10 @@ func (p *Plan) inTheWay(s *Step, refusal error) (dropped, kept []*Step) {
 	if p == nil || !mayCollide(refusal) {
 		return nil, nil
 	}
+	text := refusal.Error()
 	for i := range p.prune {
 		switch other := &p.prune[i]; {
-		case other.Live == nil || !other.ownedBy(p.Owner) || !blocks(s, other, refusal.Error()):
+		case other.Live == nil || !other.ownedBy(p.Owner) || !blocks(s, other, text):
 		case other.isKept():
 			kept = append(kept, other)
 		default:
@@ -81,8 +82,15 @@ func excludes(s, other *Step, refusal string) bool {
 		return strings.Contains(refusal, "already allocated") && shareAddress(s.Object, other.Live)
 	}
 	// A webhook that knows both, such as one of an ingress controller, names the other one.
-	named := regexp.MustCompile(`(?:^|[^\w./-])` + regexp.QuoteMeta(other.Key.Namespace+"/"+other.Key.Name) + `(?:$|[^\w/-])`)
-	return strings.Contains(refusal, "denied the request") && other.Key.Namespace != "" && named.MatchString(refusal)
+	return other.Key.Namespace != "" && strings.Contains(refusal, "denied the request") && names(refusal, other.Key.Namespace+"/"+other.Key.Name)
+}
+
+// names reports whether a text contains a name, and not as a part of another one.
+func names(text, name string) bool {
+	if !strings.Contains(text, name) { // most texts do not, and a regular expression is expensive
+		return false
+	}
+	return regexp.MustCompile(`(?:^|[^\w./-])` + regexp.QuoteMeta(name) + `(?:$|[^\w/-])`).MatchString(text)
 }
 
 // isRestorable reports whether objects of a kind may be deleted before there is another one. If the other one cannot
@@ -165,10 +173,8 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	if len(kept) > 0 {
 		return &object.CollisionError{Other: kept[0].Key, Kept: true, Err: refusal}
 	}
-	for i := range plan.Steps {
-		if other := &plan.Steps[i]; mayCollide(refusal) && other != s && other.Live != nil && excludes(s, other, refusal.Error()) {
-			return &object.CollisionError{Other: other.Key, Err: refusal}
-		}
+	if other := plan.excluding(s, refusal); other != nil {
+		return &object.CollisionError{Other: other.Key, Err: refusal}
 	}
 	if len(dropped) == 0 {
 		return refusal
@@ -180,6 +186,20 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	}
 	for _, one := range dropped {
 		s.blockers = append(s.blockers, one.Key)
+	}
+	return nil
+}
+
+// excluding returns an object of the revision because of which the API server refuses another one; nil if there is none.
+func (p *Plan) excluding(s *Step, refusal error) *Step {
+	if !mayCollide(refusal) {
+		return nil
+	}
+	text := refusal.Error()
+	for i := range p.Steps {
+		if other := &p.Steps[i]; other != s && other.Live != nil && excludes(s, other, text) {
+			return other
+		}
 	}
 	return nil
 }

@@ -154,3 +154,25 @@ func TestObjectsThatBlockOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalsAreComparedCheaply is F17: each refused object is compared with each other object of its kind, and a bundle may have
+// thousands of both.
+func TestRefusalsAreComparedCheaply(t *testing.T) {
+	t.Parallel()
+	wanted, other := stepOf(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: a}}"), stepOf(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: b}}")
+	other.Live = other.Object
+	found := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			for _, refusal := range []string{
+				`is forbidden: exceeded quota: q, requested: x=1, used: x=1, limited: x=1`,
+				`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+				`admission webhook "w.test" denied the request: no`,
+			} {
+				excludes(&wanted, &other, refusal)
+			}
+		}
+	})
+	if found.AllocsPerOp() > 3 {
+		t.Errorf("%d allocations for three comparisons", found.AllocsPerOp())
+	}
+}
