@@ -19,8 +19,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// How long a write is repeated after the objects were deleted that blocked it, and how often. Admission plugins
-// see a deletion a little later, and the quota controller after some seconds.
+// How long writes are repeated after the objects were deleted that blocked them, and how often. Admission plugins
+// see a deletion a little later, and the quota controller after some seconds. All writes wait for the same deletion together.
 const (
 	unblockTimeout  = 15 * time.Second
 	unblockInterval = 200 * time.Millisecond
@@ -212,7 +212,7 @@ func (e *Executor) writeUnblocked(ctx context.Context, s *Step, refusal error) (
 		return nil, cmp.Or(err, refusal)
 	}
 	var live *unstructured.Unstructured
-	ctx, cancel := context.WithTimeout(ctx, unblockTimeout)
+	ctx, cancel := context.WithDeadline(ctx, e.unblockedAt().Add(unblockTimeout))
 	defer cancel()
 	_ = wait.PollUntilContextCancel(ctx, unblockInterval, true, func(ctx context.Context) (bool, error) {
 		made, err := e.writer.write(ctx, s)
@@ -241,5 +241,15 @@ func (e *Executor) removeFirst(ctx context.Context, s *Step, refusal error) (fou
 	for _, one := range rest {
 		one.removed = true
 	}
+	if len(rest) > 0 {
+		e.unblocked = time.Now()
+	}
 	return true, nil
+}
+
+// unblockedAt returns when objects that blocked others were last deleted.
+func (e *Executor) unblockedAt() time.Time {
+	e.removing.Lock()
+	defer e.removing.Unlock()
+	return e.unblocked
 }
