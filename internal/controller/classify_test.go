@@ -165,7 +165,7 @@ func TestClassify(t *testing.T) {
 		},
 		"F17: an object that blocks another one when something was written": {
 			stage: StageApply, err: &object.CollisionError{Other: object.Key{Name: "a"}, Kept: true, Err: errBoom}, began: true,
-			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + `boom:  "a" of this extension blocks it, and the upgrade keeps that`,
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + `boom:  "a" of this extension blocks it, and the upgrade does not delete that first`,
 		},
 		"immutable": {
 			stage: StageApply, err: fmt.Errorf("wrapped: %w", cannotChange(errBoom)),

@@ -7,7 +7,7 @@ import "fmt"
 type CollisionError struct {
 	Other Key
 
-	// Kept is true if the new revision drops the other object without deleting it.
+	// Kept is true if the new revision drops the other object without deleting it, or deletes it last because of its data.
 	Kept bool
 
 	// Err is the answer of the API server.
@@ -16,7 +16,7 @@ type CollisionError struct {
 
 func (e *CollisionError) Error() string {
 	if e.Kept {
-		return fmt.Sprintf("%v: %s of this extension blocks it, and the upgrade keeps that", e.Err, e.Other)
+		return fmt.Sprintf("%v: %s of this extension blocks it, and the upgrade does not delete that first", e.Err, e.Other)
 	}
 	return fmt.Sprintf("%v: %s of this extension blocks it, and the new version has that, too", e.Err, e.Other)
 }

@@ -39,7 +39,7 @@ var collisions = regexp.MustCompile(`already marked as default|already allocated
 func mayCollide(refusal error) bool { return refusal != nil && collisions.MatchString(refusal.Error()) }
 
 // inTheWay returns the dropped objects that made the API server refuse to write an object. The upgrade deletes the
-// first list, and keeps the second.
+// first list, and blocks because of the second: it keeps those objects, or nothing restores their data if it fails.
 func (p *Plan) inTheWay(s *Step, refusal error) (dropped, kept []*Step) {
 	if p == nil || !mayCollide(refusal) {
 		return nil, nil
@@ -48,7 +48,7 @@ func (p *Plan) inTheWay(s *Step, refusal error) (dropped, kept []*Step) {
 	for i := range p.prune {
 		switch other := &p.prune[i]; {
 		case other.Live == nil || !other.ownedBy(p.Owner) || !blocks(s, other, text):
-		case other.isKept():
+		case other.isKept(), !isRestorable(other.Key.GroupKind):
 			kept = append(kept, other)
 		default:
 			dropped = append(dropped, other)
@@ -99,7 +99,7 @@ func isRestorable(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case corev1.GroupName:
 		return kind.Kind != "PersistentVolumeClaim" && kind.Kind != "Secret"
-	case "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", "policy", "autoscaling":
+	case "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", "policy", "autoscaling", schedulingv1.GroupName, admissionregistrationv1.GroupName:
 		return true
 	}
 	return false

@@ -88,6 +88,28 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// TestDataIsNotDeletedFirst is F17: if the write fails after all, nothing restores the data. Webhooks of others name objects in
+// whatever words.
+func TestDataIsNotDeletedFirst(t *testing.T) {
+	t.Parallel()
+	const refusal = `admission webhook "w.test" denied the request: in use by ns/a`
+	for kind, isFirst := range map[string]bool{
+		"v1, kind: PersistentVolumeClaim": false, "v1, kind: Secret": false, "g.test/v1, kind: Database": false,
+		"v1, kind: ConfigMap": true, "networking.k8s.io/v1, kind: Ingress": true,
+	} {
+		owner := object.Owner{Name: "x", UID: "uid", Namespace: "ns"}
+		named := func(name string) Step {
+			return stepOf(t, "{apiVersion: "+kind+", metadata: {namespace: ns, name: "+name+"}}")
+		}
+		wanted, other := named("b"), named("a")
+		other.Live = owner.Own(other.Object)
+		dropped, kept := (&Plan{Owner: owner, prune: []Step{other}}).inTheWay(&wanted, errors.New(refusal))
+		if len(dropped) == 1 != isFirst || len(kept) == 1 == isFirst {
+			t.Errorf("%s: %d are deleted first, %d block the upgrade", kind, len(dropped), len(kept))
+		}
+	}
+}
+
 // TestObjectsThatBlockOthers (F17) has a quota of two Services, and an upgrade from one to two others. Each can be
 // created as long as the other one is not.
 func TestObjectsThatBlockOthers(t *testing.T) {
@@ -104,7 +126,7 @@ func TestObjectsThatBlockOthers(t *testing.T) {
 	}{
 		"F17: together":      {limit: 2},
 		"F17: each":          {limit: 1, err: "exceeded quota", began: true}, // there is room for one of two
-		"F17: it is kept":    {limit: 1, keep: true, err: `Service "old" in namespace "ns" of this extension blocks it, and the upgrade keeps that`},
+		"F17: it is kept":    {limit: 1, keep: true, err: `Service "old" in namespace "ns" of this extension blocks it, and the upgrade does not delete that first`},
 		"F17: there is room": {limit: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
