@@ -126,9 +126,10 @@ func (o Owner) inherits(live metav1.Object) bool {
 		live.GetAnnotations()[annotationReleaseName] == ReleaseName(o.Adopts)
 }
 
-// InheritedIn returns the recorded objects that the extension has installed which this one adopts.
+// InheritedIn returns the recorded objects that may be of the extension which this one adopts: records of imported content
+// do not name their extension.
 func (o Owner) InheritedIn(recorded []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(recorded), func(obj *unstructured.Unstructured) bool {
-		return o.Adopts == "" || obj.GetLabels()[LabelOwnerName] != o.Adopts
+		return o.Adopts == "" || obj.GetLabels()[LabelOwnerName] == o.Name
 	})
 }
