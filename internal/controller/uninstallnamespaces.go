@@ -15,9 +15,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// namespacesRetry is how often a Namespace that blocks a deletion is read again: all kinds are listed
-// in it.
-const namespacesRetry = 2 * time.Minute
+// namespacesRetry is how often a Namespace is read again while a deletion waits: all kinds are listed in it. namespacesFresh is how
+// old the result may be when the Namespace is deleted: others may have created objects since.
+const (
+	namespacesRetry = 2 * time.Minute
+	namespacesFresh = 10 * time.Second
+)
 
 // mayDeleteNamespaces reports whether the deletion of an extension may delete Namespaces with the
 // objects of others: the spec asks for that in so many words, or no Namespace is deleted.
@@ -26,12 +29,12 @@ func mayDeleteNamespaces(ext *ocv1.ClusterExtension, policy UninstallPolicy) boo
 }
 
 // refuseNamespaces blocks a deletion as long as a Namespace that it would delete contains objects of
-// others, or as that is unknown.
-func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
+// others, or as that is unknown. That none does may be known from an earlier reconcile, since maxAge at the most.
+func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, maxAge time.Duration) uninstallProgress {
 	if mayDeleteNamespaces(ext, "") {
 		return uninstallProgress{released: true}
 	}
-	uses, err := r.namespacesInUse(ctx, ext, wanted.Owner)
+	uses, err := r.namespacesInUse(ctx, ext, wanted.Owner, maxAge)
 	if err != nil {
 		const advice = ". spec.uninstall.policy: Orphan keeps everything; Warning: Delete deletes everything. Retrying automatically"
 		text := "deletion is refused, because it is unknown whether Namespaces would be deleted: " + err.Error()
@@ -44,25 +47,33 @@ func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExte
 	return r.blocked(ctx, wanted, text, namespacesRetry)
 }
 
-// namespaceUses are those that block a deletion, as they were found by a spec.
+// namespaceUses are those of a deletion, as they were found by a spec.
 type namespaceUses struct {
 	uid        types.UID
 	generation int64
-	until      time.Time
+	at         time.Time
 	uses       []installation.NamespaceUse
 }
 
-// namespacesInUse remembers what blocks a deletion for [namespacesRetry]. It never remembers that nothing
-// does.
-func (r *Reconciler) namespacesInUse(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner) ([]installation.NamespaceUse, error) {
+// isOf reports whether the uses are of this spec and count at a time: what blocks the deletion for [namespacesRetry], and that
+// nothing does for maxAge.
+func (u namespaceUses) isOf(ext *ocv1.ClusterExtension, now time.Time, maxAge time.Duration) bool {
+	if namespacesText(u.uses) != "" {
+		maxAge = namespacesRetry
+	}
+	return u.uid == ext.UID && u.generation == ext.Generation && !u.at.IsZero() && now.Before(u.at.Add(maxAge))
+}
+
+// namespacesInUse remembers what it has found.
+func (r *Reconciler) namespacesInUse(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner, maxAge time.Duration) ([]installation.NamespaceUse, error) {
 	value, _ := r.namespaceUses.Load(ext.Name)
-	if known, _ := value.(namespaceUses); known.uid == ext.UID && known.generation == ext.Generation && r.Now().Before(known.until) {
+	if known, _ := value.(namespaceUses); known.isOf(ext, r.Now(), maxAge) {
 		return known.uses, nil
 	}
 	r.namespaceUses.Delete(ext.Name)
 	uses, err := inTime(ctx, owner, r.Uninstalls.NamespacesInUse)
-	if err == nil && namespacesText(uses) != "" {
-		r.namespaceUses.Store(ext.Name, namespaceUses{uid: ext.UID, generation: ext.Generation, until: r.Now().Add(namespacesRetry), uses: uses})
+	if err == nil {
+		r.namespaceUses.Store(ext.Name, namespaceUses{uid: ext.UID, generation: ext.Generation, at: r.Now(), uses: uses})
 	}
 	return uses, err
 }
