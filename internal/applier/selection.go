@@ -17,7 +17,7 @@ import (
 // namespace of the extension; nil objects are those of the installed revision. It lists
 // Deployments as the ServiceAccount, and makes no request if no such Service is called by the
 // API server. If the ServiceAccount may not list Deployments, it compares objects alone. It leaves out Deployments that
-// are too large to be read: whoever creates them must not prevent upgrades.
+// are too large to be read: a user who creates them must not prevent upgrades.
 func (a *Applier) SharedPods(ctx context.Context, owner object.Owner, objects []*unstructured.Unstructured) ([]bundle.SharedService, error) {
 	if objects == nil {
 		installed, err := a.installed(ctx, owner)

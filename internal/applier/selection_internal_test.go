@@ -22,14 +22,14 @@ const frontedBundle = `
 - {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: w, clientConfig: {service: {name: op-service, namespace: ns}}}]}
 `
 
-// TestSharedPodsOfLargeDeployments is F29: whoever creates large Deployments in the namespace must not prevent installs and
+// TestSharedPodsOfLargeDeployments is F29: a user who creates large Deployments in the namespace must not prevent installs and
 // upgrades of the extensions in it.
 func TestSharedPodsOfLargeDeployments(t *testing.T) {
 	t.Parallel()
 	const other = `{"metadata":{"name":"other"},"spec":{"template":{"metadata":{"labels":{"app":"x"}}}}}`
 	large := func(bytes int) string { return `{"metadata":{"name":"` + strings.Repeat("a", bytes) + `"}}` }
 	for name, items := range map[string]string{
-		"F29: one that is large":  other + "," + large(3<<20),
+		"F29: a large one":        other + "," + large(3<<20),
 		"F29: large ones":         other + strings.Repeat(","+large(1<<20), 33),
 		"F29: those after a page": other,
 	} {

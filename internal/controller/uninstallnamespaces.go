@@ -15,8 +15,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// namespacesRetry is how often a Namespace is read again while a deletion waits: all kinds are listed in it. namespacesFresh is how
-// old the result may be when the Namespace is deleted: others may have created objects since.
+// namespacesRetry is the time until a Namespace is read again while a deletion waits: all kinds are listed in it. namespacesFresh bounds the
+// age of the result when the Namespace is deleted: others may have created objects since.
 const (
 	namespacesRetry = 2 * time.Minute
 	namespacesFresh = 10 * time.Second
@@ -47,7 +47,7 @@ func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExte
 	return r.blocked(ctx, wanted, text, namespacesRetry)
 }
 
-// namespaceUses are those of a deletion, as they were found by a spec.
+// namespaceUses contains what Namespaces of an extension contained at a time, for a spec.
 type namespaceUses struct {
 	uid        types.UID
 	generation int64

@@ -123,7 +123,7 @@ func TestF24Rest(t *testing.T) {
 	}
 }
 
-// TestUnusedNamespacesRest is F24: while a deletion waits for something else, all kinds are not listed in each pass. They are
+// TestUnusedNamespacesRest is F24: while a deletion waits for something else, all kinds are not listed in each reconcile. They are
 // listed again before the Namespace goes.
 func TestUnusedNamespacesRest(t *testing.T) {
 	t.Parallel()

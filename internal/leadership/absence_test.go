@@ -86,8 +86,8 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
-// TestAbsenceBesideLeasesOfOthers is F9: whoever may create leases in a namespace must neither hide that no controller is
-// running nor report it of one that runs.
+// TestAbsenceBesideLeasesOfOthers is F9: a user who may create leases in a namespace must neither hide that no controller is
+// running, nor make the command report that while a controller runs.
 func TestAbsenceBesideLeasesOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ holder, others, want string }{

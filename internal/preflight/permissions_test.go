@@ -81,7 +81,7 @@ func TestPermissions(t *testing.T) {
 			growth: preflight.Growth{Withheld: true, Approved: "1.1.0"}, before: few, wanted: many, wantPending: gain,
 		},
 		"F28: more, and another extension had it": {
-			reason: "nobody has agreed to that for this one",
+			reason: "it was not approved for this one",
 			growth: approve, before: few, inherited: many, wanted: many, wantPending: gain,
 		},
 		"F28: first installation, and another extension had less": {

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// TestUnblockedWritesWaitTogether is F17: somebody else uses up a quota after the upgrade has deleted objects. The upgrade ends,
+// TestUnblockedWritesWaitTogether is F17: another client uses up a quota after the upgrade has deleted objects. The upgrade ends,
 // however many objects it has.
 func TestUnblockedWritesWaitTogether(t *testing.T) {
 	t.Parallel()

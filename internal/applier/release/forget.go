@@ -21,8 +21,8 @@ func Forget(ctx context.Context, config *rest.Config, through *http.Client, syst
 	return history.forget(ctx)
 }
 
-// forget deletes of each revision the index first, so that a half-deleted one is not seen. It fails for an index that somebody has
-// adopted meanwhile.
+// forget deletes of each revision the index first, so that a half-deleted one is not seen. It fails for an index that was changed
+// meanwhile, such as one that an extension has adopted.
 func (h *History) forget(ctx context.Context) error {
 	if err := h.leaveOthers(ctx); err != nil {
 		return err
