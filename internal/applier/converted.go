@@ -40,7 +40,7 @@ func (a *Applier) deleteConverted(ctx context.Context, client dynamic.Interface,
 	case live.GetDeletionTimestamp() == nil:
 		a.memory(owner).noteCount(customResourcesOf(ctx, reader, one))
 		err = definitions.Delete(ctx, one.key.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(live.GetUID()))})
-		if apierrors.IsForbidden(err) { // the garbage collector deletes it
+		if object.IsLackOfRights(err) { // the garbage collector deletes it, unless an admission rule protects it
 			return nil, endConversion(ctx, definitions, live)
 		}
 	case needsEnd(live, a.config.Now()):

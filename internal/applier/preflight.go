@@ -46,7 +46,7 @@ func (a *Applier) checkPermissions(ctx context.Context, history *release.History
 			Extension: owner.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount,
 		},
 		Content: permission.Content{
-			Wanted: desired.Objects, Hooks: hook.WithoutTests(desired.Hooks), GivenUp: givenUp, Before: before, HooksBefore: hook.WithoutTests(hooksBefore),
+			Wanted: desired.Objects, Hooks: hook.WithoutTests(desired.Hooks), GivenUp: givenUp, Before: before, Inherited: owner.InheritedIn(before), HooksBefore: hook.WithoutTests(hooksBefore),
 			Replaceable: owner.Replaceable,
 		},
 		Version: desired.Bundle.Version,

@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -9,12 +10,14 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
+	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
 // SharedPods returns the Services among objects that select pods of other Deployments in the
 // namespace of the extension. If objects is nil, it uses the objects of the installed revision. It lists
 // Deployments as the ServiceAccount, and makes no request if no such Service is called by the
-// API server. If the ServiceAccount may not list Deployments, it compares objects alone.
+// API server. If the ServiceAccount may not list Deployments, it compares objects alone. It leaves out Deployments that
+// are too large to be read: a user who creates them must not prevent upgrades.
 func (a *Applier) SharedPods(ctx context.Context, owner object.Owner, objects []*unstructured.Unstructured) ([]bundle.SharedService, error) {
 	if objects == nil {
 		installed, err := a.installed(ctx, owner)
@@ -31,7 +34,8 @@ func (a *Applier) SharedPods(ctx context.Context, owner object.Owner, objects []
 		return nil, err
 	}
 	live, err := usage.Deployments(ctx, client, owner.Namespace)
-	if err != nil && !isDenied(err) {
+	isTooLarge := errors.Is(err, objectlist.ErrLargeObject) || errors.Is(err, objectlist.ErrManyBytes)
+	if err != nil && !isDenied(err) && !isTooLarge {
 		return nil, err
 	}
 	return bundle.Shared(objects, live, owner.Labels()), nil

@@ -177,12 +177,13 @@ func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, 
 	case hooks.ContentGoes: // nothing of it is put back, whatever it is that goes wrong
 		return r.endWithHooks(ctx, ext, wanted, hooks)
 	}
-	if progress := r.refuseNamespaces(ctx, ext, wanted); !progress.released {
+	if progress := r.refuseNamespaces(ctx, ext, wanted, namespacesRetry); !progress.released {
 		return progress
 	}
 	steps := []func() uninstallProgress{
 		func() uninstallProgress { return r.beginWithHooks(ctx, ext, wanted, hooks) },
 		func() uninstallProgress { return r.uninstallAs(ctx, ext, wanted, policy) },
+		func() uninstallProgress { return r.refuseNamespaces(ctx, ext, wanted, namespacesFresh) },
 		func() uninstallProgress { return r.unregister(ctx, ext, wanted) },
 		func() uninstallProgress { return r.endWithHooks(ctx, ext, wanted, hooks) },
 	}

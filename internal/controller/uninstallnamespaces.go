@@ -15,9 +15,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// namespacesRetry is the time until a Namespace that blocks a deletion is read again. It is long because
-// a read lists all kinds.
-const namespacesRetry = 2 * time.Minute
+// namespacesRetry is the time until a Namespace that blocks a deletion is read again. It is long because a read lists
+// all kinds. namespacesFresh bounds the age of the result when the Namespace is deleted: others may have created objects
+// since.
+const (
+	namespacesRetry = 2 * time.Minute
+	namespacesFresh = 10 * time.Second
+)
 
 // mayDeleteNamespaces reports whether the deletion of an extension may delete Namespaces with the
 // objects of others: the spec sets policy Delete, or the deletion keeps all objects.
@@ -26,12 +30,12 @@ func mayDeleteNamespaces(ext *ocv1.ClusterExtension, policy UninstallPolicy) boo
 }
 
 // refuseNamespaces blocks a deletion as long as a Namespace that it would delete contains objects of
-// others, or as that is unknown.
-func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
+// others, or as that is unknown. That none does may be known from an earlier reconcile, since maxAge at the most.
+func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, maxAge time.Duration) uninstallProgress {
 	if mayDeleteNamespaces(ext, "") {
 		return uninstallProgress{released: true}
 	}
-	uses, err := r.namespacesInUse(ctx, ext, wanted.Owner)
+	uses, err := r.namespacesInUse(ctx, ext, wanted.Owner, maxAge)
 	if err != nil {
 		const advice = ". spec.uninstall.policy: Orphan keeps everything; Warning: Delete deletes everything. Retrying automatically"
 		text := "deletion is refused, because it is unknown whether Namespaces would be deleted: " + err.Error()
@@ -48,21 +52,29 @@ func (r *Reconciler) refuseNamespaces(ctx context.Context, ext *ocv1.ClusterExte
 type namespaceUses struct {
 	uid        types.UID
 	generation int64
-	until      time.Time
+	at         time.Time
 	uses       []installation.NamespaceUse
 }
 
-// namespacesInUse caches the Namespaces that block a deletion for [namespacesRetry]. It does not cache a
-// result without such Namespaces: the next step deletes them.
-func (r *Reconciler) namespacesInUse(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner) ([]installation.NamespaceUse, error) {
+// isOf reports whether the uses are of this spec and count at a time: what blocks the deletion for [namespacesRetry], and that
+// nothing does for maxAge.
+func (u namespaceUses) isOf(ext *ocv1.ClusterExtension, now time.Time, maxAge time.Duration) bool {
+	if namespacesText(u.uses) != "" {
+		maxAge = namespacesRetry
+	}
+	return u.uid == ext.UID && u.generation == ext.Generation && !u.at.IsZero() && now.Before(u.at.Add(maxAge))
+}
+
+// namespacesInUse remembers what it has found.
+func (r *Reconciler) namespacesInUse(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner, maxAge time.Duration) ([]installation.NamespaceUse, error) {
 	value, _ := r.namespaceUses.Load(ext.Name)
-	if known, _ := value.(namespaceUses); known.uid == ext.UID && known.generation == ext.Generation && r.Now().Before(known.until) {
+	if known, _ := value.(namespaceUses); known.isOf(ext, r.Now(), maxAge) {
 		return known.uses, nil
 	}
 	r.namespaceUses.Delete(ext.Name)
 	uses, err := inTime(ctx, owner, r.Uninstalls.NamespacesInUse)
-	if err == nil && namespacesText(uses) != "" {
-		r.namespaceUses.Store(ext.Name, namespaceUses{uid: ext.UID, generation: ext.Generation, until: r.Now().Add(namespacesRetry), uses: uses})
+	if err == nil {
+		r.namespaceUses.Store(ext.Name, namespaceUses{uid: ext.UID, generation: ext.Generation, at: r.Now(), uses: uses})
 	}
 	return uses, err
 }

@@ -122,3 +122,31 @@ func TestF24Rest(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 }
+
+// TestUnusedNamespacesRest is F24: while a deletion waits for something else, all kinds are not listed in each reconcile. They are
+// listed again before the Namespace goes.
+func TestUnusedNamespacesRest(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Spec.Uninstall = &ocv1.ClusterExtensionUninstallConfig{CustomResources: ocv1.CustomResourcesUninstallPolicyDeleteFirst}
+	ext.Finalizers, ext.DeletionTimestamp = append(ext.Finalizers, ocv1.UninstallPolicyFinalizer), &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	w.installation.Installed = &installation.Revision{}
+	w.namespaces = []installation.NamespaceUse{{Namespace: "ns"}}
+	for range 6 {
+		w.uses = append(w.uses, []installation.Use{{Definition: "widgets.p", Count: 1}})
+	}
+	w.passes(t, 5)
+	if got := strings.Count(strings.Join(w.take(), ","), "namespaces"); got != 1 {
+		t.Errorf("read %d times", got)
+	}
+	w.uses, w.namespaces, w.passed = nil, []installation.NamespaceUse{usedNamespace(1, "a")}, namespacesFresh
+	w.passes(t, 1)
+	got := &ocv1.ClusterExtension{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, got); err != nil {
+		t.Fatal(err)
+	}
+	if text := brief(&got.Status, ocv1.TypeReady); !strings.Contains(text, `Namespace "ns" contains 1 object`) {
+		t.Errorf("Ready is %s", text)
+	}
+}

@@ -147,7 +147,10 @@ func addAccount(ctx context.Context, api dynamic.Interface, facts *preview.Facts
 func (c *Cluster) addRights(ctx context.Context, plan Plan, facts *preview.Facts) {
 	mapper := permission.Served(plan.mapper)
 	subject := permission.Subject{Extension: plan.Owner.Name, Namespace: plan.Owner.Namespace, ServiceAccount: plan.Owner.ServiceAccount}
-	content := permission.Content{Wanted: plan.Objects, Hooks: hook.WithoutTests(plan.Hooks), Before: plan.Before, HooksBefore: plan.HooksBefore, Replaceable: plan.Owner.Replaceable}
+	content := permission.Content{
+		Wanted: plan.Objects, Hooks: hook.WithoutTests(plan.Hooks), Before: plan.Before, Inherited: plan.Owner.InheritedIn(plan.Before),
+		HooksBefore: plan.HooksBefore, Replaceable: plan.Owner.Replaceable,
+	}
 	if err := c.checkRights(ctx, mapper, subject, content); err != nil {
 		missing, isMissing := errors.AsType[*permission.MissingError](err)
 		switch {
@@ -160,7 +163,7 @@ func (c *Cluster) addRights(ctx context.Context, plan Plan, facts *preview.Facts
 			facts.Obstacles = append(facts.Obstacles, err.Error())
 		}
 	}
-	if len(plan.Before) == 0 {
+	if len(content.OwnBefore()) == 0 {
 		return
 	}
 	gains, err := permission.Growth(mapper, subject, content)

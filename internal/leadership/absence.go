@@ -31,7 +31,8 @@ const defaultDuration = 15 * time.Second
 type Watcher struct {
 	API coordinationclient.LeasesGetter
 
-	// Namespace contains the lease. It is needed only if the user may not list leases of all namespaces.
+	// Namespace contains the lease. It is needed if the user may not list leases of all namespaces. A lease in it takes
+	// precedence over those of other namespaces, in which tenants may create leases.
 	Namespace string
 
 	Now func() time.Time
@@ -65,6 +66,10 @@ func (w Watcher) Look(ctx context.Context) Look {
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, Lock).String(),
 	})
 	if err == nil {
+		isOthers := func(lease coordinationv1.Lease) bool { return lease.Namespace != w.Namespace }
+		if own := slices.DeleteFunc(slices.Clone(found.Items), isOthers); len(own) > 0 {
+			return Look{leases: own, at: w.Now()}
+		}
 		return Look{leases: found.Items, at: w.Now()}
 	}
 	if !apierrors.IsForbidden(err) {

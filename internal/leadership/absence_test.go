@@ -85,3 +85,25 @@ func TestAbsence(t *testing.T) {
 		})
 	}
 }
+
+// TestAbsenceBesideLeasesOfOthers is F9: a user who may create leases in a namespace must neither hide that no controller is
+// running, nor make the command report that while a controller runs.
+func TestAbsenceBesideLeasesOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ holder, others, want string }{
+		"F9: another one is held":      {others: "pod_1", want: `in namespace "olmv1-system"`},
+		"F9: another one is abandoned": {holder: "pod_1"},
+		"F9: both are abandoned":       {want: `in namespace "olmv1-system"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := fake.NewClientset(held(system, tc.holder, 5*time.Second), held("tenant", tc.others, time.Second))
+				got := leadership.Watcher{API: api.CoordinationV1(), Namespace: system, Now: time.Now}.Absence(t.Context())
+				if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+					t.Errorf("got %q, want %q in it", got, tc.want)
+				}
+			})
+		})
+	}
+}

@@ -58,7 +58,7 @@ func Permissions(ctx context.Context, clients permission.Clients, growth Growth,
 	if err := permission.Check(ctx, clients, needs); err != nil {
 		return nil, err
 	}
-	if len(install.Content.Before) == 0 && !growth.Withheld {
+	if len(install.Content.OwnBefore()) == 0 && !growth.Withheld {
 		return nil, nil
 	}
 	gains, err := permission.Growth(mapper, install.Subject, install.Content)
@@ -74,7 +74,7 @@ func Permissions(ctx context.Context, clients permission.Clients, growth Growth,
 // moreThanBefore are the rights that the ServiceAccount needs for the content and
 // did not need for the content before.
 func moreThanBefore(mapper permission.Mapper, install Install, needs permission.Needs) []permission.Rule {
-	before, err := permission.NeedsOf(mapper, install.Subject, permission.Content{Wanted: install.Content.Before, Hooks: install.Content.HooksBefore})
+	before, err := permission.NeedsOf(mapper, install.Subject, permission.Content{Wanted: install.Content.OwnBefore(), Hooks: install.Content.HooksBefore})
 	if err != nil {
 		return nil // kinds that the cluster no longer serves need no rights any more
 	}

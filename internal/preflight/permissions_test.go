@@ -3,6 +3,7 @@ package preflight_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ func TestPermissions(t *testing.T) {
 		reason      string
 		growth      preflight.Growth
 		before      []*unstructured.Unstructured
+		inherited   []*unstructured.Unstructured
 		wanted      []*unstructured.Unstructured
 		mayNothing  bool
 		want        []string
@@ -78,6 +80,14 @@ func TestPermissions(t *testing.T) {
 			reason: "what it would grant is told",
 			growth: preflight.Growth{Withheld: true, Approved: "1.1.0"}, before: few, wanted: many, wantPending: gain,
 		},
+		"F28: more, and another extension had it": {
+			reason: "it was not approved for this one",
+			growth: approve, before: few, inherited: many, wanted: many, wantPending: gain,
+		},
+		"F28: first installation, and another extension had less": {
+			reason: "there is nothing of its own to compare with",
+			growth: approve, inherited: few, wanted: many,
+		},
 		"more, and too few to install it": {
 			reason: "nobody is asked to agree to what cannot be done",
 			growth: approve, before: few, wanted: many, mayNothing: true, wantMissing: true,
@@ -89,7 +99,7 @@ func TestPermissions(t *testing.T) {
 			got, err := preflight.Permissions(t.Context(), clients(!test.mayNothing), test.growth, preflight.Install{
 				Mapper:  rolesServed(),
 				Subject: permission.Subject{Namespace: "ns", ServiceAccount: "installer"},
-				Content: permission.Content{Before: test.before, Wanted: test.wanted},
+				Content: permission.Content{Before: slices.Concat(test.before, test.inherited), Inherited: test.inherited, Wanted: test.wanted},
 				Version: "1.1.0",
 			})
 			if _, missing := errors.AsType[*permission.MissingError](err); missing != test.wantMissing {

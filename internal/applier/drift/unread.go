@@ -12,8 +12,9 @@ import (
 )
 
 // A status that changes all the time is not read after each event: a client may write it every second. The pause
-// between two reads doubles while the reads find nothing new. The first read waits, too: the API server writes the status of a
-// CustomResourceDefinition twice within a moment.
+// between two reads doubles while the reads find nothing new, and is the shortest one after a read that found only another text,
+// which may contain the time. The first read waits, too: the API server writes the status of a CustomResourceDefinition
+// twice within a moment.
 const (
 	readDelay    = time.Second
 	minReadPause = 5 * time.Second
@@ -47,14 +48,21 @@ func (u unreadStatus) isDue(now time.Time) bool {
 	return u.version != "" && !u.noticed.IsZero() && !now.Before(u.due())
 }
 
-// after returns what is unread after the object was read at a version. A read that found nothing new makes the pause
-// longer.
-func (u unreadStatus) after(version string, isNew bool) unreadStatus {
+// after returns what is unread after the object was read at a version, by its workload before and now. A read that found
+// nothing new makes the pause longer.
+func (u unreadStatus) after(version string, last, now health.Workload) unreadStatus {
 	if u.version == "" || isNewer(u.version, version) {
 		return u
 	}
 	u.version, u.noticed = "", time.Time{}
-	if u.pause = min(max(2*u.pause, minReadPause), maxReadPause); isNew {
+	isSame := last == now
+	last.Reason, now.Reason = "", ""
+	switch {
+	case isSame:
+		u.pause = min(max(2*u.pause, minReadPause), maxReadPause)
+	case last == now:
+		u.pause = minReadPause
+	default:
 		u.pause = 0
 	}
 	return u
@@ -78,7 +86,7 @@ func (s *State) noteWorkloads(live map[object.Key]*unstructured.Unstructured) {
 	found := health.Of(live)
 	for key, unread := range s.unread {
 		if obj := live[key]; obj != nil {
-			s.unread[key] = unread.after(obj.GetResourceVersion(), s.workloads[key] != found[key])
+			s.unread[key] = unread.after(obj.GetResourceVersion(), s.workloads[key], found[key])
 		}
 	}
 	maps.DeleteFunc(s.unread, func(key object.Key, _ unreadStatus) bool {

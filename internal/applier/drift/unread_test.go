@@ -145,6 +145,35 @@ func TestBusyStatusIsReadSeldom(t *testing.T) {
 	}
 }
 
+// TestBusyMessageIsReadSeldom is F1: a client may write another message every second, such as the time.
+func TestBusyMessageIsReadSeldom(t *testing.T) {
+	t.Parallel()
+	w := newSharedWorld(t)
+	w.state.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{w.key: definitionAt(1, "False")}}, Certificates{}, unreadNoon)
+	reads := 0
+	for second := range 600 {
+		w.report(10 + second)
+		if keys := w.state.TakeUnread(unreadNoon.Add(time.Duration(second) * time.Second)); len(keys) == 1 {
+			live := definitionAt(10+second, "False")
+			conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+			conditions[0].(map[string]any)["message"] = fmt.Sprint("checked at second ", second)
+			if err := unstructured.SetNestedSlice(live.Object, conditions, "status", "conditions"); err != nil {
+				t.Fatal(err)
+			}
+			w.state.NoteStatus(w.key, live)
+			reads++
+		}
+	}
+	if most := 600 / int(minReadPause.Seconds()); reads < most/2 || reads > most {
+		t.Errorf("%d reads in ten minutes, want at most %d", reads, most)
+	}
+	w.report(1000)
+	w.state.TakeUnread(unreadNoon.Add(700 * time.Second))
+	if w.read(1000, "True"); w.available() != metav1.ConditionTrue {
+		t.Errorf("available is %s", w.available())
+	}
+}
+
 // TestStatusThatCannotBeRead is asked for again, ever more seldom.
 func TestStatusThatCannotBeRead(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import "fmt"
 type CollisionError struct {
 	Other Key
 
-	// Kept is true if the new revision drops the other object without deleting it.
+	// Kept is true if the new revision drops the other object without deleting it, or deletes it last because of its data.
 	Kept bool
 
 	// Err is the answer of the API server.

@@ -2,6 +2,7 @@ package object
 
 import (
 	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,4 +124,12 @@ func (o Owner) inherits(live metav1.Object) bool {
 	labels := live.GetLabels()
 	return o.Adopts != "" && labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] == o.Adopts &&
 		live.GetAnnotations()[annotationReleaseName] == ReleaseName(o.Adopts)
+}
+
+// InheritedIn returns the recorded objects that may be of the extension which this one adopts: records of imported content
+// do not name their extension.
+func (o Owner) InheritedIn(recorded []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(recorded), func(obj *unstructured.Unstructured) bool {
+		return o.Adopts == "" || obj.GetLabels()[LabelOwnerName] == o.Name
+	})
 }

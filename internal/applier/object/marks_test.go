@@ -61,3 +61,18 @@ func TestMarksOf(t *testing.T) {
 		})
 	}
 }
+
+// TestInheritedIn is F28: what another extension may have recorded counts as inherited.
+func TestInheritedIn(t *testing.T) {
+	t.Parallel()
+	named := func(extension string) *unstructured.Unstructured {
+		return Owner{Name: extension}.Own(&unstructured.Unstructured{Object: map[string]any{}})
+	}
+	own, left, unlabelled := named("a"), named("b"), &unstructured.Unstructured{Object: map[string]any{}}
+	recorded := []*unstructured.Unstructured{own, left, unlabelled}
+	for adopts, want := range map[string][]*unstructured.Unstructured{"": {}, "b": {left, unlabelled}} {
+		if diff := cmp.Diff(want, Owner{Name: "a", Adopts: adopts}.InheritedIn(recorded)); diff != "" {
+			t.Errorf("adopting %q (-want +got):\n%s", adopts, diff)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // maxCauses bounds how many causes of one refusal are evaluated.
@@ -168,7 +169,8 @@ func (n node) item(list []any, i int) node {
 // dropMentioned removes fields of other writers that a message mentions, from the struct at the end of the path or from the
 // struct around it. The API server reports rules between two fields with such messages.
 func dropMentioned(nodes []node, message string) (isChanged bool) {
-	isMentioned := func(name string, _ any) bool { return slices.Contains(words.FindAllString(message, -1), name) }
+	mentioned := sets.New(words.FindAllString(message, -1)...)
+	isMentioned := func(name string, _ any) bool { return mentioned.Has(name) }
 	for _, one := range slices.Backward(nodes[max(0, len(nodes)-2):]) {
 		fields, others := one.others()
 		for _, value := range others {

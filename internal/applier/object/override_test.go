@@ -2,7 +2,9 @@ package object
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,5 +132,21 @@ func TestRefusalsNameManagers(t *testing.T) {
 	}
 	if err := three.RefusedAs(refusalOf("spec.maxReplicas", "is wrong"), Patch{}); err.Error() != refusalOf("spec.maxReplicas", "is wrong").Error() {
 		t.Errorf("the error names another client: %v", err)
+	}
+}
+
+// TestOverrideOfLongRefusal is F12: a webhook can refuse with a long message, and an object can have many fields of others.
+func TestOverrideOfLongRefusal(t *testing.T) {
+	t.Parallel()
+	fields := map[string]any{"word": "x"}
+	for i := range 2000 {
+		fields[fmt.Sprint("field", i)] = "x"
+	}
+	start := time.Now()
+	if !dropMentioned([]node{{value: fields, wanted: map[string]any{}}}, strings.Repeat("word ", 20_000)) || len(fields) != 2000 {
+		t.Errorf("%d fields are left", len(fields))
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }

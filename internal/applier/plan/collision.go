@@ -20,7 +20,8 @@ import (
 )
 
 // A write is repeated every unblockInterval, and for unblockTimeout at most, after the objects that blocked it were
-// deleted. Admission plugins see a deletion with a delay, the quota controller after some seconds.
+// deleted. Admission plugins see a deletion with a delay, the quota controller after some seconds. All writes wait for the
+// same deletion together.
 const (
 	unblockTimeout  = 15 * time.Second
 	unblockInterval = 200 * time.Millisecond
@@ -38,15 +39,16 @@ var collisions = regexp.MustCompile(`already marked as default|already allocated
 func mayCollide(refusal error) bool { return refusal != nil && collisions.MatchString(refusal.Error()) }
 
 // inTheWay returns the objects that the new revision drops and that made the API server refuse to write s. The upgrade
-// deletes the objects in dropped, and keeps the objects in kept.
+// deletes the objects in dropped. It keeps the objects in kept, which block it: nothing could restore their data.
 func (p *Plan) inTheWay(s *Step, refusal error) (dropped, kept []*Step) {
 	if p == nil || !mayCollide(refusal) {
 		return nil, nil
 	}
+	text := refusal.Error()
 	for i := range p.prune {
 		switch other := &p.prune[i]; {
-		case other.Live == nil || !other.ownedBy(p.Owner) || !blocks(s, other, refusal.Error()):
-		case other.isKept():
+		case other.Live == nil || !other.ownedBy(p.Owner) || !blocks(s, other, text):
+		case other.isKept(), !isRestorable(other.Key.GroupKind):
 			kept = append(kept, other)
 		default:
 			dropped = append(dropped, other)
@@ -80,8 +82,15 @@ func excludes(s, other *Step, refusal string) bool {
 		return strings.Contains(refusal, "already allocated") && shareAddress(s.Object, other.Live)
 	}
 	// A webhook that knows both, such as one of an ingress controller, names the other one.
-	named := regexp.MustCompile(`(?:^|[^\w./-])` + regexp.QuoteMeta(other.Key.Namespace+"/"+other.Key.Name) + `(?:$|[^\w/-])`)
-	return strings.Contains(refusal, "denied the request") && other.Key.Namespace != "" && named.MatchString(refusal)
+	return other.Key.Namespace != "" && strings.Contains(refusal, "denied the request") && names(refusal, other.Key.Namespace+"/"+other.Key.Name)
+}
+
+// names reports whether a text contains a name, and not as a part of another one.
+func names(text, name string) bool {
+	if !strings.Contains(text, name) { // most texts do not, and a regular expression is expensive
+		return false
+	}
+	return regexp.MustCompile(`(?:^|[^\w./-])` + regexp.QuoteMeta(name) + `(?:$|[^\w/-])`).MatchString(text)
 }
 
 // isRestorable reports whether objects of a kind may be deleted before there is another one. If the other one cannot
@@ -90,7 +99,7 @@ func isRestorable(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case corev1.GroupName:
 		return kind.Kind != "PersistentVolumeClaim" && kind.Kind != "Secret"
-	case "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", "policy", "autoscaling":
+	case "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io", "policy", "autoscaling", schedulingv1.GroupName, admissionregistrationv1.GroupName:
 		return true
 	}
 	return false
@@ -165,10 +174,8 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	if len(kept) > 0 {
 		return &object.CollisionError{Other: kept[0].Key, Kept: true, Err: refusal}
 	}
-	for i := range plan.Steps {
-		if other := &plan.Steps[i]; mayCollide(refusal) && other != s && other.Live != nil && excludes(s, other, refusal.Error()) {
-			return &object.CollisionError{Other: other.Key, Err: refusal}
-		}
+	if other := plan.excluding(s, refusal); other != nil {
+		return &object.CollisionError{Other: other.Key, Err: refusal}
 	}
 	if len(dropped) == 0 {
 		return refusal
@@ -184,6 +191,20 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	return nil
 }
 
+// excluding returns an object of the revision because of which the API server refuses another one; nil if there is none.
+func (p *Plan) excluding(s *Step, refusal error) *Step {
+	if !mayCollide(refusal) {
+		return nil
+	}
+	text := refusal.Error()
+	for i := range p.Steps {
+		if other := &p.Steps[i]; other != s && other.Live != nil && excludes(s, other, text) {
+			return other
+		}
+	}
+	return nil
+}
+
 // writeUnblocked deletes the dropped objects that block a write, and repeats the write until the API server has
 // noticed the deletion.
 func (e *Executor) writeUnblocked(ctx context.Context, s *Step, refusal error) (*unstructured.Unstructured, error) {
@@ -192,7 +213,7 @@ func (e *Executor) writeUnblocked(ctx context.Context, s *Step, refusal error) (
 		return nil, cmp.Or(err, refusal)
 	}
 	var live *unstructured.Unstructured
-	ctx, cancel := context.WithTimeout(ctx, unblockTimeout)
+	ctx, cancel := context.WithDeadline(ctx, e.unblockedAt().Add(unblockTimeout))
 	defer cancel()
 	_ = wait.PollUntilContextCancel(ctx, unblockInterval, true, func(ctx context.Context) (bool, error) {
 		made, err := e.writer.write(ctx, s)
@@ -221,5 +242,15 @@ func (e *Executor) removeFirst(ctx context.Context, s *Step, refusal error) (fou
 	for _, one := range rest {
 		one.removed = true
 	}
+	if len(rest) > 0 {
+		e.unblocked = time.Now()
+	}
 	return true, nil
+}
+
+// unblockedAt returns when objects that blocked others were last deleted.
+func (e *Executor) unblockedAt() time.Time {
+	e.removing.Lock()
+	defer e.removing.Unlock()
+	return e.unblocked
 }

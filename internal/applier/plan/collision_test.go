@@ -88,6 +88,28 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// TestDataIsNotDeletedFirst is F17: if the write fails after all, nothing restores the data. Webhooks of others name objects in
+// whatever words.
+func TestDataIsNotDeletedFirst(t *testing.T) {
+	t.Parallel()
+	const refusal = `admission webhook "w.test" denied the request: in use by ns/a`
+	for kind, isFirst := range map[string]bool{
+		"v1, kind: PersistentVolumeClaim": false, "v1, kind: Secret": false, "g.test/v1, kind: Database": false,
+		"v1, kind: ConfigMap": true, "networking.k8s.io/v1, kind: Ingress": true,
+	} {
+		owner := object.Owner{Name: "x", UID: "uid", Namespace: "ns"}
+		named := func(name string) Step {
+			return stepOf(t, "{apiVersion: "+kind+", metadata: {namespace: ns, name: "+name+"}}")
+		}
+		wanted, other := named("b"), named("a")
+		other.Live = owner.Own(other.Object)
+		dropped, kept := (&Plan{Owner: owner, prune: []Step{other}}).inTheWay(&wanted, errors.New(refusal))
+		if len(dropped) == 1 != isFirst || len(kept) == 1 == isFirst {
+			t.Errorf("%s: %d are deleted first, %d block the upgrade", kind, len(dropped), len(kept))
+		}
+	}
+}
+
 // TestObjectsThatBlockOthers (F17) has a quota of two Services, and an upgrade from one to two others. Each can be
 // created as long as the other one is not.
 func TestObjectsThatBlockOthers(t *testing.T) {
@@ -152,5 +174,27 @@ func TestObjectsThatBlockOthers(t *testing.T) {
 				t.Errorf("the dropped object is gone: %t, %v", isGone, err)
 			}
 		})
+	}
+}
+
+// TestRefusalsAreComparedCheaply is F17: each refused object is compared with each other object of its kind, and a bundle may have
+// thousands of both.
+func TestRefusalsAreComparedCheaply(t *testing.T) {
+	t.Parallel()
+	wanted, other := stepOf(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: a}}"), stepOf(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: b}}")
+	other.Live = other.Object
+	found := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			for _, refusal := range []string{
+				`is forbidden: exceeded quota: q, requested: x=1, used: x=1, limited: x=1`,
+				`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+				`admission webhook "w.test" denied the request: no`,
+			} {
+				excludes(&wanted, &other, refusal)
+			}
+		}
+	})
+	if found.AllocsPerOp() > 3 {
+		t.Errorf("%d allocations for three comparisons", found.AllocsPerOp())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,8 +50,9 @@ type Executor struct {
 	// failed are the objects that [Executor.Restore] could not write.
 	failed []*Step
 
-	plan     *Plan      // the plan of [Executor.Execute]; nil before, and in a repair
-	removing sync.Mutex // held by [Executor.removeFirst]
+	plan      *Plan      // the plan of [Executor.Execute]; nil before, and in a repair
+	removing  sync.Mutex // held by [Executor.removeFirst]
+	unblocked time.Time  // when that has last deleted anything
 
 	mu       sync.Mutex
 	Progress Progress

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -20,16 +21,21 @@ func Forget(ctx context.Context, config *rest.Config, through *http.Client, syst
 	return history.forget(ctx)
 }
 
-// forget deletes of each revision the index first, so that a half-deleted one is not seen.
+// forget deletes of each revision the index first, so that a half-deleted one is not seen. It fails for an index that was changed
+// meanwhile, such as one that an extension has adopted.
 func (h *History) forget(ctx context.Context) error {
 	if err := h.leaveOthers(ctx); err != nil {
 		return err
 	}
-	for i := range h.orphaned {
-		if err := h.records.delete(ctx, h.orphaned[i].name); err != nil {
+	for _, found := range h.orphaned {
+		var unchanged *metav1.Preconditions
+		if found.resourceVersion != "" {
+			unchanged = &metav1.Preconditions{ResourceVersion: &found.resourceVersion}
+		}
+		if err := h.records.deleteIf(ctx, found.name, unchanged); err != nil {
 			return err
 		}
-		if err := h.records.deleteChunks(ctx, h.orphaned[i].chunks); err != nil {
+		if err := h.records.deleteChunks(ctx, found.chunks); err != nil {
 			return err
 		}
 	}

@@ -333,7 +333,12 @@ func (r *records) replace(ctx context.Context, old *entry, made stored) (stored,
 }
 
 func (r *records) delete(ctx context.Context, index string) error {
-	if err := r.secrets.Delete(ctx, index, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	return r.deleteIf(ctx, index, nil)
+}
+
+// deleteIf deletes an index if the conditions hold.
+func (r *records) deleteIf(ctx context.Context, index string, conditions *metav1.Preconditions) error {
+	if err := r.secrets.Delete(ctx, index, metav1.DeleteOptions{Preconditions: conditions}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting release record %q: %w", index, err)
 	}
 	return nil

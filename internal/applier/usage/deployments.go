@@ -29,7 +29,8 @@ func AppsClient(config *rest.Config, through *http.Client) (rest.Interface, erro
 	return rest.RESTClientForConfigAndClient(config, through)
 }
 
-// Deployments returns the first [MaxListed] Deployments of a namespace. It sends one request, and ignores all others.
+// Deployments returns the first [MaxListed] Deployments of a namespace. It sends one request, and ignores all others. If
+// they are too large to be read, it returns those before, with [objectlist.ErrLargeObject] or [objectlist.ErrManyBytes].
 func Deployments(ctx context.Context, client rest.Interface, namespace string) ([]bundle.Workload, error) {
 	body, err := client.Get().Namespace(namespace).Resource("deployments").
 		VersionedParams(&metav1.ListOptions{Limit: MaxListed}, scheme.ParameterCodec).
@@ -62,7 +63,7 @@ func Deployments(ctx context.Context, client rest.Interface, namespace string) (
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the deployments in namespace %q: %w", namespace, err)
+		return found, fmt.Errorf("listing the deployments in namespace %q: %w", namespace, err)
 	}
 	return found, nil
 }

@@ -72,19 +72,25 @@ type stage struct {
 // may be there for a moment, and then those that are there when all is deleted. To give for longer
 // what was given is more.
 func (c Content) stages() []stage {
-	stages := []stage{{c.Wanted, c.Before}}
+	before := c.OwnBefore()
+	stages := []stage{{c.Wanted, before}}
 	if len(c.Hooks) == 0 {
 		return stages
 	}
 	soon := stage{
 		slices.Concat(c.Wanted, hook.Objects(withoutDeletion(c.Hooks))),
-		slices.Concat(c.Before, hook.Objects(withoutDeletion(c.HooksBefore))),
+		slices.Concat(before, hook.Objects(withoutDeletion(c.HooksBefore))),
 	}
 	whole := stage{
 		slices.Concat(c.Wanted, hook.Objects(c.Hooks)),
-		slices.Concat(c.Before, hook.Objects(c.HooksBefore)),
+		slices.Concat(before, hook.Objects(c.HooksBefore)),
 	}
 	return append(stages, soon, whole)
+}
+
+// OwnBefore returns the objects of Before without Inherited.
+func (c Content) OwnBefore() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(c.Before), func(obj *unstructured.Unstructured) bool { return slices.Contains(c.Inherited, obj) })
 }
 
 func withoutDeletion(hooks []hook.Hook) []hook.Hook {

@@ -52,6 +52,10 @@ type Content struct {
 	// Those that are not wanted any more are dropped.
 	Before []*unstructured.Unstructured
 
+	// Inherited are the objects of Before that another extension has installed. The permissions that they give were not
+	// approved for this one.
+	Inherited []*unstructured.Unstructured
+
 	// Claimed are existing objects that get an owner reference: the objects of a Helm release that
 	// became an extension.
 	Claimed []*unstructured.Unstructured
