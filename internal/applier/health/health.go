@@ -123,13 +123,15 @@ func Unseen(last []Workload) []Workload {
 // where it knows more: a rollout that is over stays over when pods go away later.
 func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
-	if deployment.Status.ObservedGeneration < deployment.Generation {
-		workload.RollingOut = true
-		workload.Reason = "its last change has not been taken up yet"
-		return workload
-	}
 	available := conditionOf(deployment, appsv1.DeploymentAvailable)
 	progressing := conditionOf(deployment, appsv1.DeploymentProgressing)
+	if progressing.Reason == reasonNoReplicaSet {
+		workload.Available, workload.Stuck = cmp.Or(metav1.ConditionStatus(available.Status), metav1.ConditionFalse), true
+		return workload.refused(progressing.Message)
+	}
+	if deployment.Status.ObservedGeneration < deployment.Generation {
+		return notObserved(key)
+	}
 	failing := conditionOf(deployment, appsv1.DeploymentReplicaFailure)
 	if available.Status != "" {
 		workload.Available = metav1.ConditionStatus(available.Status)
@@ -196,6 +198,10 @@ func selectorOf(of *metav1.LabelSelector) string {
 	}
 	return selector.String()
 }
+
+// reasonNoReplicaSet is the reason of the condition Progressing of a Deployment whose ReplicaSet the API server refuses. The
+// cluster does not update the observed generation then.
+const reasonNoReplicaSet = "ReplicaSetCreateError"
 
 // reasonRolledOut is that of the condition Progressing of a Deployment that has
 // come to the end of a rollout. It stays until the next one.
