@@ -152,7 +152,7 @@ metadata: {generation: 1}
 spec: {replicas: 1, selector: {matchLabels: {app: d}}}
 status:
   conditions:
-  - {type: Progressing, status: "False", reason: ReplicaSetCreateError, message: '`+noReplicaSet+`'}`,
+  - {type: Progressing, status: "False", reason: ReplicaSetCreateError, message: '` + noReplicaSet + `'}`,
 			want: Workload{Available: metav1.ConditionFalse, Stuck: true, Refused: true, Reason: "its ReplicaSet cannot be created: exceeded quota: q"},
 		},
 		"F4: no ReplicaSet can be created, and the old pods serve": {
@@ -166,7 +166,7 @@ status:
   availableReplicas: 1
   conditions:
   - {type: Available, status: "True"}
-  - {type: Progressing, status: "False", reason: ReplicaSetCreateError, message: '`+noReplicaSet+`'}`,
+  - {type: Progressing, status: "False", reason: ReplicaSetCreateError, message: '` + noReplicaSet + `'}`,
 			want: Workload{Available: metav1.ConditionTrue, Stuck: true, Refused: true, Reason: "its ReplicaSet cannot be created: exceeded quota: q"},
 		},
 		"unreadable": {
