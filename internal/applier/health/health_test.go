@@ -14,7 +14,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// noReplicaSet is what the cluster says in a Deployment whose ReplicaSet the API server refuses.
+// noReplicaSet is the message of a Deployment whose ReplicaSet the API server refuses.
 const noReplicaSet = `Failed to create new replica set "d-6d5f9c7b8": replicasets.apps "d-6d5f9c7b8" is forbidden: exceeded quota: q`
 
 func TestWorkloadOf(t *testing.T) {

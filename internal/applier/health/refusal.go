@@ -14,7 +14,7 @@ import (
 const maxRefusal = 560
 
 // creating is how the cluster begins a message about a pod that it cannot create, and forbidden how the API server does.
-// creatingReplicaSet is how both begin a message about a ReplicaSet.
+// creatingReplicaSet matches how both begin a message about a ReplicaSet.
 var (
 	creating  = regexp.MustCompile(`^(Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )`)
 	forbidden = regexp.MustCompile(`^pods? "[^"]*" is forbidden: `)
