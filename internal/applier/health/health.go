@@ -122,20 +122,17 @@ func Unseen(last []Workload) []Workload {
 // OfDeployment follows the rules of kubectl rollout status, and those of the cluster
 // where it knows more: a rollout that is over stays over when pods go away later.
 func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
-	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
+	workload := Workload{Key: key}
 	available := conditionOf(deployment, appsv1.DeploymentAvailable)
 	progressing := conditionOf(deployment, appsv1.DeploymentProgressing)
 	if progressing.Reason == reasonNoReplicaSet {
-		workload.Available, workload.Stuck = cmp.Or(metav1.ConditionStatus(available.Status), metav1.ConditionFalse), true
-		return workload.refused(progressing.Message)
+		return withoutReplicaSet(key, available, progressing)
 	}
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return notObserved(key)
 	}
 	failing := conditionOf(deployment, appsv1.DeploymentReplicaFailure)
-	if available.Status != "" {
-		workload.Available = metav1.ConditionStatus(available.Status)
-	}
+	workload.Available = cmp.Or(metav1.ConditionStatus(available.Status), metav1.ConditionUnknown)
 	workload.Idle = isIdle(deployment, available)
 	workload.Answers = answers(deployment)
 	lacking := lackingReplicas(deployment)
@@ -160,6 +157,12 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 		return workload.refused(failing.Message)
 	}
 	return workload
+}
+
+// withoutReplicaSet is a Deployment whose ReplicaSet the API server refuses. Pods of an earlier revision may serve.
+func withoutReplicaSet(key object.Key, available, progressing appsv1.DeploymentCondition) Workload {
+	workload := Workload{Key: key, Available: cmp.Or(metav1.ConditionStatus(available.Status), metav1.ConditionFalse), Stuck: true}
+	return workload.refused(progressing.Message)
 }
 
 func answers(deployment *appsv1.Deployment) bool {
