@@ -500,7 +500,11 @@ func refusedText(policy UninstallPolicy, uses []installation.Use) string {
 			firstOf(first)+"; delete them, "+wayOut)
 	}
 	if len(unknown) > 0 {
-		parts = append(parts, "deletion is refused because it is not known how many custom resources there are: "+excerpt.Of(unknown, maxPart)+", "+wayOut)
+		text := "deletion is refused because it is not known how many custom resources there are: " + excerpt.Of(unknown, maxPart)
+		if slices.ContainsFunc(uses, needsConversion) {
+			text += ": repair the operator, whose conversion webhook does not answer: `kubectl get pods --all-namespaces` shows its pods"
+		}
+		parts = append(parts, text+", "+wayOut)
 	}
 	return strings.Join(parts, "; ")
 }
@@ -521,11 +525,18 @@ func unknownText(use installation.Use) string {
 	if denied, ok := errors.AsType[*installation.UncountedError](use.Err); ok {
 		return denied.Error() + ": give one of them that right"
 	}
-	if strings.Contains(use.Err.Error(), "conversion webhook") {
-		return fmt.Sprintf("%s: %s: repair the operator, whose conversion webhook does not answer: `kubectl get pods --all-namespaces` shows its pods",
-			use.Definition, excerpt.Line(use.Err.Error(), maxList))
+	text := use.Err.Error()
+	if needsConversion(use) {
+		text = text[strings.Index(text, conversionWebhook):] // the API server says first which object it could not read
 	}
-	return fmt.Sprintf("%s: %v", use.Definition, use.Err)
+	return use.Definition + ": " + text
+}
+
+const conversionWebhook = "conversion webhook"
+
+// needsConversion reports whether custom resources cannot be counted because a conversion webhook does not answer.
+func needsConversion(use installation.Use) bool {
+	return use.Err != nil && strings.Contains(use.Err.Error(), conversionWebhook)
 }
 
 func unknownUseText(err error) string {

@@ -156,11 +156,12 @@ func TestFinalizersOfAPlannedDeletion(t *testing.T) {
 // TestRefusalWithoutConversion is F22: a policy that counts custom resources waits for the conversion webhook, and names it.
 func TestRefusalWithoutConversion(t *testing.T) {
 	t.Parallel()
-	use := installation.Use{Definition: "things.test", Err: errors.New(`conversion webhook for test/v1, Kind=Thing failed: Post "https://op.ns.svc:443/convert?timeout=30s": ` +
+	use := installation.Use{Definition: "things.apps.some-operator.test", Err: errors.New(`failed to read one or more things.apps.some-operator.test from the storage: StorageError: corrupt object, ` +
+		`Code: 7, Key: /registry/apps.some-operator.test/things/some-namespace/one, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=663: conversion webhook for test/v1, Kind=Thing failed: Post "https://op.ns.svc:443/convert?timeout=30s": ` +
 		`no endpoints available for service "op"` + strings.Repeat("x", maxText))}
 	for _, policy := range []UninstallPolicy{UninstallRefuseWhileInUse, UninstallDeleteFirst} {
 		got := refusedText(policy, []installation.Use{use})
-		for _, want := range []string{"conversion webhook for test/v1, Kind=Thing failed", "repair the operator", "kubectl get pods", wayOut} {
+		for _, want := range []string{"conversion webhook for test/v1, Kind=Thing failed", "repair the operator", "`kubectl get pods --all-namespaces` shows its pods", wayOut} {
 			if !strings.Contains(got, want) || len(got) > maxText {
 				t.Errorf("F22: with %s, %q is not in %q", policy, want, got)
 			}

@@ -121,18 +121,17 @@ func Unseen(last []Workload) []Workload {
 // OfDeployment follows the rules of kubectl rollout status, and those of the cluster
 // where it knows more: a rollout that is over stays over when pods go away later.
 func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
-	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
-	if deployment.Status.ObservedGeneration < deployment.Generation {
-		workload.RollingOut = true
-		workload.Reason = "its last change has not been taken up yet"
-		return workload
-	}
+	workload := Workload{Key: key}
 	available := conditionOf(deployment, appsv1.DeploymentAvailable)
 	progressing := conditionOf(deployment, appsv1.DeploymentProgressing)
-	failing := conditionOf(deployment, appsv1.DeploymentReplicaFailure)
-	if available.Status != "" {
-		workload.Available = metav1.ConditionStatus(available.Status)
+	if progressing.Reason == reasonNoReplicaSet {
+		return withoutReplicaSet(key, available, progressing)
 	}
+	if deployment.Status.ObservedGeneration < deployment.Generation {
+		return notObserved(key)
+	}
+	failing := conditionOf(deployment, appsv1.DeploymentReplicaFailure)
+	workload.Available = cmp.Or(metav1.ConditionStatus(available.Status), metav1.ConditionUnknown)
 	workload.Idle = isIdle(deployment, available)
 	workload.Answers = answers(deployment)
 	lacking := lackingReplicas(deployment)
@@ -157,6 +156,12 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 		return workload.refused(failing.Message)
 	}
 	return workload
+}
+
+// withoutReplicaSet is a Deployment whose ReplicaSet the API server refuses. Pods of an earlier revision may serve.
+func withoutReplicaSet(key object.Key, available, progressing appsv1.DeploymentCondition) Workload {
+	workload := Workload{Key: key, Available: cmp.Or(metav1.ConditionStatus(available.Status), metav1.ConditionFalse), Stuck: true}
+	return workload.refused(progressing.Message)
 }
 
 func answers(deployment *appsv1.Deployment) bool {
@@ -195,6 +200,10 @@ func selectorOf(of *metav1.LabelSelector) string {
 	}
 	return selector.String()
 }
+
+// reasonNoReplicaSet is the reason of the condition Progressing of a Deployment whose ReplicaSet the API server refuses. The
+// cluster does not update the observed generation then.
+const reasonNoReplicaSet = "ReplicaSetCreateError"
 
 // reasonRolledOut is that of the condition Progressing of a Deployment that has
 // come to the end of a rollout. It stays until the next one.

@@ -14,6 +14,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
+// noReplicaSet is the message of a Deployment whose ReplicaSet the API server refuses.
+const noReplicaSet = `Failed to create new replica set "d-6d5f9c7b8": replicasets.apps "d-6d5f9c7b8" is forbidden: exceeded quota: q`
+
 func TestWorkloadOf(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -142,6 +145,29 @@ metadata: {generation: 1}
 spec: {replicas: 1}
 status: {observedGeneration: 1, conditions: [{type: Available, status: "False"}, {type: ReplicaFailure, status: "True", message: quota exceeded}]}`,
 			want: Workload{Available: metav1.ConditionFalse, Refused: true, Reason: "its pods cannot be created: quota exceeded"},
+		},
+		"F4: no ReplicaSet can be created": {
+			deployment: `
+metadata: {generation: 1}
+spec: {replicas: 1, selector: {matchLabels: {app: d}}}
+status:
+  conditions:
+  - {type: Progressing, status: "False", reason: ReplicaSetCreateError, message: '` + noReplicaSet + `'}`,
+			want: Workload{Available: metav1.ConditionFalse, Stuck: true, Refused: true, Reason: "its ReplicaSet cannot be created: exceeded quota: q"},
+		},
+		"F4: no ReplicaSet can be created, and the old pods serve": {
+			deployment: `
+metadata: {generation: 3}
+spec: {replicas: 1, selector: {matchLabels: {app: d}}}
+status:
+  observedGeneration: 2
+  replicas: 1
+  updatedReplicas: 1
+  availableReplicas: 1
+  conditions:
+  - {type: Available, status: "True"}
+  - {type: Progressing, status: "False", reason: ReplicaSetCreateError, message: '` + noReplicaSet + `'}`,
+			want: Workload{Available: metav1.ConditionTrue, Stuck: true, Refused: true, Reason: "its ReplicaSet cannot be created: exceeded quota: q"},
 		},
 		"unreadable": {
 			deployment: `

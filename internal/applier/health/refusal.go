@@ -14,10 +14,12 @@ import (
 const maxRefusal = 560
 
 // creating matches the prefix of controllers in a message about a pod that cannot be created, and forbidden the prefix
-// of the API server.
+// of the API server. creatingReplicaSet matches both in a message about a ReplicaSet.
 var (
 	creating  = regexp.MustCompile(`^(Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )`)
 	forbidden = regexp.MustCompile(`^pods? "[^"]*" is forbidden: `)
+
+	creatingReplicaSet = regexp.MustCompile(`^Failed to create new replica set "[^"]*": (replicasets\.apps "[^"]*" is forbidden: )?`)
 )
 
 // refusalOf returns why the pods of a workload cannot be created, without the names of pods.
@@ -29,6 +31,9 @@ func refusalOf(name, message string) string {
 	text := "its pods cannot be created: " + message
 	if said := forbidden.ReplaceAllString(message, ""); said != message {
 		text = "its pods are forbidden: " + said
+	}
+	if said := creatingReplicaSet.ReplaceAllString(message, ""); said != message {
+		text = "its ReplicaSet cannot be created: " + said
 	}
 	return excerpt.Line(excerpt.Scrub(text), maxRefusal)
 }

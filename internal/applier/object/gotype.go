@@ -75,6 +75,20 @@ func (t goType) of(value any) goType {
 	return t
 }
 
+// fieldName returns the name of a field of a struct. Refusals of the API server contain some names in another case, such as
+// spec.LoadBalancerSourceRanges.
+func (t goType) fieldName(step string) string {
+	if !t.isStruct() || t.below(step).isKnown() {
+		return step
+	}
+	for name := range fieldsOf(t.Type) {
+		if strings.EqualFold(name, step) {
+			return name
+		}
+	}
+	return step
+}
+
 // below is the type of what is under a key: a field of a struct, or an entry of a map. It is
 // not known for a field that the struct does not have.
 func (t goType) below(key string) goType {

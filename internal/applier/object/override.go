@@ -138,6 +138,7 @@ func (n node) below(step string) (node, bool) {
 	t := n.t.of(n.value)
 	switch value := n.value.(type) {
 	case map[string]any:
+		step = t.fieldName(step)
 		inner, found := value[step]
 		wanted, _ := n.wanted.(map[string]any)
 		return node{value: inner, wanted: wanted[step], t: t.below(step), remove: func() { delete(value, step) }}, found

@@ -53,6 +53,15 @@ func TestOverride(t *testing.T) {
 			refusal: refusalOf("spec.externalTrafficPolicy", "may only be set for externally-accessible services"),
 			want:    `{"spec":{"externalTrafficPolicy":null,"type":"ClusterIP"}}`,
 		},
+		"F12: a field of another writer whose path begins in upper case": {
+			kind: serviceKind, wanted: "spec: {type: ClusterIP, ports: [{port: 80}]}", live: "spec: {type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/8], ports: [{port: 80}]}",
+			refusal: refusalOf("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'"),
+			want:    `{"spec":{"loadBalancerSourceRanges":null,"type":"ClusterIP"}}`,
+		},
+		"F12: a key that differs in its case": {
+			kind: configMapKind, wanted: "data: {b: x}", live: "data: {a: theirs, b: y}",
+			refusal: refusalOf("data.A", "is wrong"),
+		},
 		"F12: a field of a custom resource": {
 			kind: customKind, wanted: "spec: {storage: {size: 2}}", live: "spec: {other: 1, storage: {size: 1, claim: c}}",
 			refusal: refusalOf("spec.storage", "must validate one and only one schema (oneOf)"),

@@ -30,10 +30,15 @@ const (
 var (
 	priorityClassKind = schema.GroupKind{Group: schedulingv1.GroupName, Kind: "PriorityClass"}
 	quotaKind         = schema.GroupKind{Kind: "ResourceQuota"}
+	limitRangeKind    = schema.GroupKind{Kind: "LimitRange"}
 )
 
-// collisions matches refusals of the API server that another object may have caused.
-var collisions = regexp.MustCompile(`already marked as default|already allocated|exceeded quota|denied (?:the )?request|failed calling webhook`)
+// collisions matches refusals of the API server that another object may have caused, and limits those by a LimitRange,
+// which they do not name.
+var (
+	collisions = regexp.MustCompile(`already marked as default|already allocated|exceeded quota|denied (?:the )?request|failed calling webhook|` + limits.String())
+	limits     = regexp.MustCompile(`(?:minimum|maximum) \S+ usage per |max limit to request ratio per `)
+)
 
 // mayCollide reports whether the API server may have refused an object because of another one.
 func mayCollide(refusal error) bool { return refusal != nil && collisions.MatchString(refusal.Error()) }
@@ -66,6 +71,8 @@ func blocks(s, other *Step, refusal string) bool {
 			isBeside && isRestorable(s.Key.GroupKind)
 	case other.Key.Group == admissionregistrationv1.GroupName:
 		return judges(other, refusal)
+	case other.Key.GroupKind == limitRangeKind:
+		return other.Key.Namespace == s.Key.Namespace && limits.MatchString(refusal)
 	}
 	return excludes(s, other, refusal)
 }

@@ -27,6 +27,7 @@ func TestBlocks(t *testing.T) {
 		webhook = `admission webhook "w.test" denied the request: host "h" and path "/" is already defined in ingress ns/a`
 		failing = `Internal error occurred: failed calling webhook "w.test": failed to call webhook: no endpoints available`
 		ports   = `Service "b" is invalid: spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated`
+		limits  = `persistentvolumeclaims "b" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 5Gi`
 		class   = `priorityclasses.scheduling.k8s.io "b" is forbidden: PriorityClass a is already marked as default. Only one default can exist`
 	)
 	named := func(apiVersion, kind, more string) string {
@@ -65,6 +66,9 @@ func TestBlocks(t *testing.T) {
 		"F17: an object of another namespace":           {quota, service("b", ""), inNamespace("v1", "Service", "other", "a"), false},
 		"F17: a volume, whose data nothing restores":    {quota, inNamespace("v1", "PersistentVolumeClaim", "ns", "b"), inNamespace("v1", "PersistentVolumeClaim", "ns", "a"), false},
 		"F17: a custom resource, which has data":        {quota, inNamespace("g.test/v1", "Database", "ns", "b"), inNamespace("g.test/v1", "Database", "ns", "a"), false},
+		"F17: limits":                                   {limits, inNamespace("v1", "PersistentVolumeClaim", "ns", "b"), inNamespace("v1", "LimitRange", "ns", "l"), true},
+		"F17: limits of another namespace":              {limits, inNamespace("v1", "PersistentVolumeClaim", "ns", "b"), inNamespace("v1", "LimitRange", "other", "l"), false},
+		"F17: a volume that limits do not allow":        {limits, inNamespace("v1", "PersistentVolumeClaim", "ns", "b"), inNamespace("v1", "PersistentVolumeClaim", "ns", "a"), false},
 		"F17: a policy":                                 {policy, service("b", ""), named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "metadata: {name: p}"), true},
 		"F17: its binding":                              {policy, service("b", ""), named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "metadata: {name: b}"), true},
 		"F17: a policy with the name of the binding":    {policy, service("b", ""), named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "metadata: {name: b}"), false},
