@@ -97,12 +97,10 @@ func Unseen(last []Workload) []Workload {
 // OfDeployment follows the rules of kubectl rollout status, and those of the cluster
 // where it knows more: a rollout that is over stays over when pods go away later.
 func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
-	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
 	if deployment.Status.ObservedGeneration < deployment.Generation {
-		workload.RollingOut = true
-		workload.Reason = "its last change has not been taken up yet"
-		return workload
+		return notObserved(key)
 	}
+	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
 	available := conditionOf(deployment, appsv1.DeploymentAvailable)
 	progressing := conditionOf(deployment, appsv1.DeploymentProgressing)
 	failing := conditionOf(deployment, appsv1.DeploymentReplicaFailure)

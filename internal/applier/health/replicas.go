@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -67,7 +68,7 @@ func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	if status.ObservedGeneration < set.Generation {
 		return notObserved(key)
 	}
-	wanted := valueOr(set.Spec.Replicas, 1)
+	wanted := ptr.Deref(set.Spec.Replicas, 1)
 	counts := replicas{wanted: wanted, current: status.Replicas, available: status.AvailableReplicas, updated: status.UpdatedReplicas, updatesWanted: wanted}
 	if status.UpdateRevision == status.CurrentRevision {
 		counts.updated = counts.updatesWanted // the controller counts none of its pods in some versions
@@ -76,7 +77,7 @@ func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	case update.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		counts.updatesWanted = 0
 	case update.RollingUpdate != nil:
-		counts.updatesWanted = max(wanted-valueOr(update.RollingUpdate.Partition, 0), 0)
+		counts.updatesWanted = max(wanted-ptr.Deref(update.RollingUpdate.Partition, 0), 0)
 	}
 	return counts.workload(key, set.ObjectMeta, set.Spec.Selector)
 }
@@ -102,7 +103,7 @@ func OfReplicaSet(key object.Key, set *appsv1.ReplicaSet) Workload {
 	if set.Status.ObservedGeneration < set.Generation {
 		return notObserved(key)
 	}
-	counts := replicas{wanted: valueOr(set.Spec.Replicas, 1), current: set.Status.Replicas, available: set.Status.AvailableReplicas}
+	counts := replicas{wanted: ptr.Deref(set.Spec.Replicas, 1), current: set.Status.Replicas, available: set.Status.AvailableReplicas}
 	return counts.workload(key, set.ObjectMeta, set.Spec.Selector)
 }
 
@@ -112,7 +113,7 @@ func OfReplicationController(key object.Key, controller *corev1.ReplicationContr
 		return notObserved(key)
 	}
 	counts := replicas{
-		wanted: valueOr(controller.Spec.Replicas, 1), current: controller.Status.Replicas, available: controller.Status.AvailableReplicas,
+		wanted: ptr.Deref(controller.Spec.Replicas, 1), current: controller.Status.Replicas, available: controller.Status.AvailableReplicas,
 	}
 	return counts.workload(key, controller.ObjectMeta, &metav1.LabelSelector{MatchLabels: controller.Spec.Selector})
 }
@@ -159,11 +160,4 @@ func isReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func valueOr(value *int32, otherwise int32) int32 {
-	if value == nil {
-		return otherwise
-	}
-	return *value
 }

@@ -23,7 +23,7 @@ type Holder struct {
 	Deleted    bool
 	Finalizers []string
 
-	// Waits is what the deletion of a CRD waits for, and what to do about it. It is empty for other objects.
+	// Waits names the objects that the deletion of a CRD waits for, and the commands. It is empty for other objects.
 	Waits string
 
 	// Kept is set if the object has the annotation of [IsKept] and no owner reference. The garbage collector
