@@ -144,11 +144,6 @@ func LifecycleOf(ext *ocv1.ClusterExtension) Lifecycle {
 	}
 }
 
-// isProblem reports whether Ready says more than that the extension is suspended.
-func isProblem(ready *metav1.Condition) bool {
-	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason != ocv1.ReasonSuspended
-}
-
 // Lifecycle is what decides about the health of an extension or a catalog besides its conditions.
 type Lifecycle struct {
 	// IsCurrent says that the conditions are about the spec as it is.
@@ -186,4 +181,9 @@ func HealthOf(conditions []metav1.Condition, at Lifecycle) (Health, string) {
 		return NotReady, message
 	}
 	return Unknown, message
+}
+
+// isProblem reports whether Ready says more than that the extension is suspended.
+func isProblem(ready *metav1.Condition) bool {
+	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason != ocv1.ReasonSuspended
 }

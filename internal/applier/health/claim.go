@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -23,7 +24,7 @@ func OfClaim(key object.Key, claim *corev1.PersistentVolumeClaim) Workload {
 		workload.Created, workload.Reason = time.Time{}, "its PersistentVolume "+claim.Spec.VolumeName+" does not exist any more"
 	case claim.Status.Phase != corev1.ClaimPending:
 		return Workload{Key: key, Available: metav1.ConditionTrue}
-	case valueOr(claim.Spec.StorageClassName, "") == "":
+	case ptr.Deref(claim.Spec.StorageClassName, "") == "":
 		workload.Reason = "no PersistentVolume fits, and it names no StorageClass"
 	case isProvisioned(claim):
 		workload.Reason = "it waits for a volume of StorageClass " + *claim.Spec.StorageClassName

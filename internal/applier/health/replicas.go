@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -85,7 +86,7 @@ func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	if status.ObservedGeneration < set.Generation {
 		return notObserved(key)
 	}
-	wanted := valueOr(set.Spec.Replicas, 1)
+	wanted := ptr.Deref(set.Spec.Replicas, 1)
 	counts := replicas{wanted: wanted, current: status.Replicas, available: status.AvailableReplicas, ready: status.ReadyReplicas, updated: status.UpdatedReplicas, updatesWanted: wanted}
 	if status.UpdateRevision == status.CurrentRevision {
 		counts.updated = counts.updatesWanted // the controller counts none of its pods in some versions
@@ -94,7 +95,7 @@ func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	case update.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		counts.updatesWanted = 0
 	case update.RollingUpdate != nil:
-		counts.updatesWanted = max(wanted-valueOr(update.RollingUpdate.Partition, 0), 0)
+		counts.updatesWanted = max(wanted-ptr.Deref(update.RollingUpdate.Partition, 0), 0)
 	}
 	return counts.workload(key, set.ObjectMeta, set.Spec.Selector)
 }
@@ -120,7 +121,7 @@ func OfReplicaSet(key object.Key, set *appsv1.ReplicaSet) Workload {
 	if set.Status.ObservedGeneration < set.Generation {
 		return notObserved(key)
 	}
-	counts := replicas{wanted: valueOr(set.Spec.Replicas, 1), current: set.Status.Replicas, available: set.Status.AvailableReplicas}
+	counts := replicas{wanted: ptr.Deref(set.Spec.Replicas, 1), current: set.Status.Replicas, available: set.Status.AvailableReplicas}
 	workload := counts.workload(key, set.ObjectMeta, set.Spec.Selector)
 	for _, condition := range set.Status.Conditions {
 		if condition.Type == appsv1.ReplicaSetReplicaFailure && condition.Status == corev1.ConditionTrue {
@@ -136,7 +137,7 @@ func OfReplicationController(key object.Key, controller *corev1.ReplicationContr
 		return notObserved(key)
 	}
 	counts := replicas{
-		wanted: valueOr(controller.Spec.Replicas, 1), current: controller.Status.Replicas, available: controller.Status.AvailableReplicas,
+		wanted: ptr.Deref(controller.Spec.Replicas, 1), current: controller.Status.Replicas, available: controller.Status.AvailableReplicas,
 	}
 	workload := counts.workload(key, controller.ObjectMeta, &metav1.LabelSelector{MatchLabels: controller.Spec.Selector})
 	for _, condition := range controller.Status.Conditions {
@@ -193,11 +194,4 @@ func isReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func valueOr[T any](value *T, otherwise T) T {
-	if value == nil {
-		return otherwise
-	}
-	return *value
 }

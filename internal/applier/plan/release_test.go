@@ -52,17 +52,7 @@ func TestKeptObjectsAreReleased(t *testing.T) {
 			mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 			planner := NewPlanner(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), stored...), mapper, owner,
 				func(context.Context, object.Owner) error { return nil })
-			planned, err := planner.Plan(nil, []*unstructured.Unstructured{tc.manifest}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := planner.Inspect(t.Context(), planned); err != nil {
-				t.Fatal(err)
-			}
-			executor := planner.Executor()
-			if err := executor.Execute(t.Context(), planned); err != nil {
-				t.Fatal(err)
-			}
+			executor := drop(t, planner, tc.manifest)
 			if diff := cmp.Diff(tc.want, executor.Progress.Changes); diff != "" || executor.Progress.Began != tc.began {
 				t.Errorf("began: %t, changes (-want +got):\n%s", executor.Progress.Began, diff)
 			}
@@ -148,17 +138,7 @@ func TestHomeIsReleased(t *testing.T) {
 			mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), live)
 			planner := NewPlanner(client, mapper, owner, func(context.Context, object.Owner) error { return nil })
-			planned, err := planner.Plan(nil, []*unstructured.Unstructured{manifest}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := planner.Inspect(t.Context(), planned); err != nil {
-				t.Fatal(err)
-			}
-			executor := planner.Executor()
-			if err := executor.Execute(t.Context(), planned); err != nil {
-				t.Fatal(err)
-			}
+			executor := drop(t, planner, manifest)
 			key := object.KeyOf(manifest)
 			if diff := cmp.Diff(map[object.Key]object.Change{key: tc.want}, executor.Progress.Changes); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
@@ -179,4 +159,21 @@ func TestHomeIsReleased(t *testing.T) {
 			}
 		})
 	}
+}
+
+// drop executes an upgrade that drops an object.
+func drop(t *testing.T, planner *Planner, manifest *unstructured.Unstructured) *Executor {
+	t.Helper()
+	planned, err := planner.Plan(nil, []*unstructured.Unstructured{manifest}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := planner.Inspect(t.Context(), planned); err != nil {
+		t.Fatal(err)
+	}
+	executor := planner.Executor()
+	if err := executor.Execute(t.Context(), planned); err != nil {
+		t.Fatal(err)
+	}
+	return executor
 }
