@@ -18,7 +18,7 @@ import (
 
 // Placeholder is a caBundle without a certificate that an object contains. The API server stores a
 // CustomResourceDefinition with such a value and does not serve its kind. Webhooks and API services with such a value
-// do not work.
+// do not work until another program replaces it, such as a hook of the chart.
 type Placeholder struct {
 	Kind, Name string
 
@@ -27,6 +27,9 @@ type Placeholder struct {
 
 	// Filled is set if an annotation asks another program for the certificate.
 	Filled bool
+
+	// Removed is set if the value was removed, which is so in CustomResourceDefinitions.
+	Removed bool
 }
 
 // String returns a line that reports the placeholder and its removal.
@@ -40,25 +43,29 @@ var injectors = []string{
 	"cert-manager.io/inject-apiserver-ca", "service.beta.openshift.io/inject-cabundle",
 }
 
-// removePlaceholders removes the placeholders from objects, and returns them.
+// removePlaceholders removes the placeholders from the CustomResourceDefinitions among objects. It returns those of
+// all objects.
 func removePlaceholders(objects []*unstructured.Unstructured) []Placeholder {
-	var removed []Placeholder
+	var found []Placeholder
 	for _, object := range objects {
 		for path, config := range ClientConfigs(object) {
 			encoded, isText := config["caBundle"].(string)
 			if !isText || encoded == "" || hasCertificate(encoded) {
 				continue
 			}
-			delete(config, "caBundle")
-			removed = append(removed, Placeholder{
-				Kind: object.GetKind(), Name: object.GetName(), Path: path + ".caBundle", Filled: isFilled(object),
-			})
+			placeholder := Placeholder{
+				Kind: object.GetKind(), Name: object.GetName(), Path: path + ".caBundle", Filled: isFilled(object), Removed: object.GetKind() == kindCRD,
+			}
+			if placeholder.Removed {
+				delete(config, "caBundle")
+			}
+			found = append(found, placeholder)
 		}
 	}
-	slices.SortFunc(removed, func(a, b Placeholder) int {
+	slices.SortFunc(found, func(a, b Placeholder) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path))
 	})
-	return removed
+	return found
 }
 
 // hasCertificate reads a value as the API server does.

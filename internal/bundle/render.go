@@ -26,7 +26,7 @@ type Rendered struct {
 	// an error too.
 	Lookups Lookups
 
-	// Placeholders are the values without a certificate that were removed from objects and hooks, sorted.
+	// Placeholders are the values without a certificate in objects and hooks, sorted.
 	Placeholders []Placeholder
 
 	// Elsewhere maps each namespace other than the install namespace to the first object of the
@@ -79,7 +79,7 @@ func Render(b *Bundle, opts Options) (Rendered, error) {
 func (r Rendered) Warnings() []string {
 	var lines []string
 	for _, placeholder := range r.Placeholders {
-		if !placeholder.Filled {
+		if placeholder.Removed && !placeholder.Filled {
 			lines = append(lines, placeholder.String())
 		}
 	}

@@ -82,6 +82,7 @@ func TestCheck(t *testing.T) {
 				`warning: APIService "v1.eager.test" has groupPriorityMinimum 17800 and versionPriority 15, more than the 2000 and 100 that are usual: it may go before APIs of others`,
 				`warning: APIService "v1.open.test" has insecureSkipTLSVerify: anybody who gets between the cluster and the server reads and answers requests`,
 				`warning: APIService "v1.open.test" leads to Service "theirs" in namespace "elsewhere", which others have to bring: it is not registered before`,
+				`warning: APIService "v1.wrong.test" cannot be read: error decoding from json: illegal base64 data at input byte 0`,
 				`spec.caBundle: error: APIService "v1.wrong.test" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
 			},
 		},
@@ -107,7 +108,7 @@ func TestCheck(t *testing.T) {
 			want: []string{
 				`spec.conversion.webhook.clientConfig.caBundle: error: CustomResourceDefinition "a.p7.test" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
 				`spec.conversion.webhook.clientConfig.caBundle: error: CustomResourceDefinition "b.p7.test" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
-				`spec.conversion.webhook.clientConfig.caBundle: warning: CustomResourceDefinition "c.p7.test" has a caBundle without a certificate, which is left out: remove it, since an annotation has it filled in`,
+				`spec.conversion.webhook.clientConfig.caBundle: warning: CustomResourceDefinition "c.p7.test" has a caBundle without a certificate: remove it, since an annotation has it filled in`,
 				`webhooks[1].clientConfig.caBundle: error: MutatingWebhookConfiguration "m" has a caBundle without a certificate: remove it, and let webhookdefinitions of the ClusterServiceVersion or cert-manager fill it in`,
 			},
 		},

@@ -12,11 +12,11 @@ import (
 )
 
 // placeholders reports values without a certificate. If an annotation asks another program for the certificate, the
-// value is only needless, which is a warning.
+// value is only unnecessary, which is a warning.
 func (c *checker) placeholders(found []bundle.Placeholder) {
 	for _, one := range found {
 		if one.Filled {
-			c.warnf("", one.Path, "%s %s has a caBundle without a certificate, which is left out: remove it, since an annotation has it filled in",
+			c.warnf("", one.Path, "%s %s has a caBundle without a certificate: remove it, since an annotation has it filled in",
 				one.Kind, excerpt.Quote(one.Name))
 			continue
 		}
