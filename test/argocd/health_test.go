@@ -64,6 +64,7 @@ var samples = map[string]map[string]sample{
 		"healthy":                         {rows: "H7", from: captured{"upgrade", "1.1.0 is ready"}, want: argocd.Healthy, message: "Ready"},
 		"healthy_approval_pending":        {rows: "H7", from: captured{"upgrade-approval", "Ready is True ApprovalPending"}, want: argocd.Healthy, message: "Ready"},
 		"healthy_approval_pending_manual": {rows: "H7", from: captured{"upgrade-manual", "Ready is True ApprovalPending"}, want: argocd.Healthy, message: "Ready"},
+		"healthy_no_upgrades":             {rows: "H7", from: captured{"upgrade", "1.1.0 is ready"}, as: condition("Progressing", "reason", "Retrying"), want: argocd.Healthy, message: "Ready"},
 		"progressing_ready_unknown":       {rows: "H8", from: captured{"upgrade", "1.1.0 is ready"}, as: condition("Ready", "status", "Unknown"), want: argocd.Progressing, message: "Ready"},
 		"degraded_unavailable":            {rows: "H9", from: captured{"pod-crashes", "Ready is False Unavailable"}, want: argocd.Degraded, message: "Ready"},
 		"healthy_reference":               {rows: "H10", from: captured{"upgrade", "1.1.0 is ready"}, as: reference, want: argocd.Healthy, message: "Progressing"},

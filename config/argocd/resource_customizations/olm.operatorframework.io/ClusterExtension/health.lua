@@ -61,8 +61,8 @@ if is("Progressing", "False") and because("Progressing", "Blocked", "InvalidConf
   return verdict("Degraded", conditions.Progressing.message)
 end
 
--- Nobody has to act yet: Degraded would end a sync at once.
-if is("Progressing", "True") and because("Progressing", "Retrying", "RollingOut") then
+-- Nobody has to act yet: Degraded would end a sync at once. An extension can be Ready while upgrades cannot be found.
+if not is("Ready", "True") and is("Progressing", "True") and because("Progressing", "Retrying", "RollingOut") then
   return verdict("Progressing", conditions.Progressing.message)
 end
 
