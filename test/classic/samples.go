@@ -177,8 +177,9 @@ func (o *OLM) awaitConfigured(ctx context.Context) error {
 	return err
 }
 
-// createTenant makes the ServiceAccount of [SeveralNamespaces] with the rights that classic
-// OLM needs for it, which include those that it gives on.
+// createTenant creates the ServiceAccount of [SeveralNamespaces] with the permissions that classic
+// OLM needs for it, which include those that it gives to the operator. Only an extension needs those for
+// OperatorConditions: classic OLM creates them with its own permissions.
 func (o *OLM) createTenant(ctx context.Context) error {
 	if err := o.createNamespace(ctx, SeveralNamespaces); err != nil {
 		return err
@@ -202,6 +203,7 @@ rules:
 - {apiGroups: [rbac.authorization.k8s.io], resources: [roles, rolebindings, clusterroles, clusterrolebindings], verbs: [create, get, list, watch, update, patch, delete]}
 - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: ["*"]}
 - {apiGroups: [operators.coreos.com], resources: [clusterserviceversions, subscriptions], verbs: ["*"]}
+- {apiGroups: [operators.coreos.com], resources: [operatorconditions], verbs: [create, get, update, patch, delete]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

@@ -91,8 +91,15 @@ func (e *extension) apply(ctx context.Context, wanted, before []*unstructured.Un
 	if err := planner.Inspect(ctx, made); err != nil {
 		return err
 	}
-	return planner.Executor().Execute(ctx, made)
+	executor := planner.Executor()
+	if err := executor.Execute(ctx, made); err != nil {
+		return err
+	}
+	return executor.Register(ctx, made, plan.Registration{Servers: withoutServers})
 }
+
+// withoutServers has webhooks written at once: no pods run here.
+func withoutServers(*unstructured.Unstructured) []object.Key { return nil }
 
 // repair reads the objects, and puts back what is not as wanted. It gives what it has sent
 // for that.
