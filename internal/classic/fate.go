@@ -36,6 +36,8 @@ func (o *Operator) Fates(rendered []object.Key) Fates {
 		switch {
 		case isRendered[one.Key]:
 			found.Adopted = append(found.Adopted, one)
+		case o.isOfCondition(one) && isRendered[o.conditionKey()]:
+			// OLM v0 creates it again as long as the OperatorCondition exists. The garbage collector deletes it afterwards.
 		case o.isLeftover(one, names):
 			found.Deleted = append(found.Deleted, one)
 		default:
@@ -103,6 +105,10 @@ func (o *Operator) isLeftover(one Object, roles map[string]struct{}) bool {
 	}
 	_, isNamed := roles[one.Key.Name]
 	return o.isOwnerIn(labels) && (isNamed || labels[labelRightsHash] != "")
+}
+
+func (o *Operator) conditionKey() object.Key {
+	return object.Key{GroupKind: object.OperatorConditionKind, Namespace: o.CSV.Namespace, Name: o.CSV.Name}
 }
 
 // isOfCondition says that the object is the right of the operator to write its OperatorCondition.

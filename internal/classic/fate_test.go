@@ -100,6 +100,15 @@ func TestFates(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	withCondition := op.Fates(append(rendered, thing("OperatorCondition.operators.coreos.com", testNamespace, testCSV, nil).Key))
+	want["adopted"] = slices.Insert(want["adopted"], 3, `OperatorCondition "sample.v1.2.0" in namespace "team"`)
+	want["deleted"] = slices.DeleteFunc(want["deleted"], func(text string) bool {
+		return text == `OperatorCondition "sample.v1.2.0" in namespace "team"` || text == `Role "sample.v1.2.0" in namespace "team"`
+	})
+	got = map[string][]string{"adopted": texts(withCondition.Adopted), "deleted": texts(withCondition.Deleted), "stays": texts(withCondition.Stays)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("F70: with the OperatorCondition in the extension (-want +got)\n%s", diff)
+	}
 	for _, one := range append(fates.Deleted, fates.Adopted...) {
 		if one.Meta.UID == "" && one.Key.Kind != "InstallPlan" {
 			t.Errorf("%s has no UID by which it could be deleted", one.Key)

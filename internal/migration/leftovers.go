@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +16,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
-// isWebhooks selects the webhook configurations: once the extension has its own, they ask the operator a second time.
-func isWebhooks(ref classic.Ref) bool { return ref.Group == admissionregistrationv1.GroupName }
-
 // isOperatorObject selects the object of the kind Operator, which goes last: classic OLM makes it again as long as
 // anything has the label of its components.
 func isOperatorObject(ref classic.Ref) bool {
@@ -27,7 +23,7 @@ func isOperatorObject(ref classic.Ref) bool {
 }
 
 // isOther selects all other leftovers.
-func isOther(ref classic.Ref) bool { return !isWebhooks(ref) && !isOperatorObject(ref) }
+func isOther(ref classic.Ref) bool { return !isOperatorObject(ref) }
 
 // deleteLeftovers deletes of what is to be deleted what is selected.
 func (m move) deleteLeftovers(ctx context.Context, selects func(classic.Ref) bool) error {

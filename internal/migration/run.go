@@ -312,16 +312,9 @@ func (m move) handOver(ctx context.Context) error {
 	return m.patchExtension(ctx, map[string]any{"spec": map[string]any{"suspend": nil}})
 }
 
-// conclude takes a move to its end. The old rights of the operator stay until the new ones are there, and so does
-// what calls its webhooks.
+// conclude takes a move to its end. The old permissions and webhook configurations stay until the new ones are there: the
+// extension may write webhook configurations only when its pods are ready.
 func (m move) conclude(ctx context.Context) error {
-	// Until then there are two configurations, and webhooks that change objects are asked twice.
-	if err := m.await(ctx, "to be installed", m.isInstalled); err != nil {
-		return err
-	}
-	if err := m.deleteLeftovers(ctx, isWebhooks); err != nil {
-		return err
-	}
 	if err := m.await(ctx, "to be ready", isReady); err != nil {
 		return err
 	}
@@ -406,10 +399,6 @@ func (m move) await(ctx context.Context, what string, is func(*ocv1.ClusterExten
 		return fmt.Errorf("it is waited for %s, for more than %s: %s", what, m.run.Timeout, last.Message)
 	}
 	return err
-}
-
-func (m move) isInstalled(ext *ocv1.ClusterExtension) bool {
-	return ext.Status.Install != nil && ext.Status.Install.Bundle.Name == m.record.CSV.Name
 }
 
 func isReady(ext *ocv1.ClusterExtension) bool { return overview.RowOf(ext).Health == overview.Ready }

@@ -93,6 +93,34 @@ func (f *fixture) repairUntil(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// TestWebhookOfAnotherName is F23: an upgrade creates a webhook configuration at once if it replaces another one of the same
+// server, so that there is always one of them.
+func TestWebhookOfAnotherName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "webhook-renamed")
+	old := f.onPods(t, "MutatingWebhookConfiguration")
+	server := servedBy(t, "Deployment", "r.test/op:1")
+	stop := f.runPods(t)
+	f.apply(t, "1.0.0", append(server, old)...)
+	f.repairUntil(t, "created", func() bool { return exists(t, old, "") })
+	stop()
+
+	renamed := old.DeepCopy()
+	renamed.SetName("renamed-" + old.GetName())
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(admin.Delete(context.Background(), renamed.DeepCopy())); err != nil {
+			t.Error(err)
+		}
+	})
+	f.apply(t, "1.0.1", append(servedBy(t, "Deployment", "r.test/op:2"), renamed)...)
+	if !exists(t, renamed, "") {
+		t.Error("there is no webhook until a pod of the new version is ready")
+	}
+	if exists(t, old, "") {
+		t.Error("the old webhook is not deleted")
+	}
+}
+
 // TestWebhooksOnPods is F23: a webhook configuration is created when a pod of its server is ready, at the first
 // install, after a restart, and after a user has deleted it.
 func TestWebhooksOnPods(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -332,7 +333,8 @@ func (s *site) watchesOne(t *testing.T, name, namespace string) {
 		t.Error("there are no Roles")
 	}
 	for i := range roles.Items {
-		if roles.Items[i].Namespace != namespace {
+		isOfCondition := strings.HasSuffix(roles.Items[i].Name, "-operatorcondition")
+		if roles.Items[i].Namespace != namespace && !isOfCondition {
 			t.Errorf("Role %q is in namespace %q", roles.Items[i].Name, roles.Items[i].Namespace)
 		}
 	}
@@ -414,9 +416,16 @@ func (s *site) hasMoved(t *testing.T, before map[string]standing) {
 	isSame(t, before, s.deployments(t))
 	list, err := s.KubectlOutput(t.Context(), "", "get", "clusterroles,clusterrolebindings,roles,rolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,customresourcedefinitions,deployments,services,serviceaccounts,secrets", "-A", "-l", "olm.managed=true", "-o", "name")
 	must(t, err)
+	conditions := &metav1.PartialObjectMetadataList{}
+	conditions.SetGroupVersionKind(operatorsv2.GroupVersion.WithKind("OperatorConditionList"))
+	must(t, s.OLM.Admin.List(t.Context(), conditions))
 	for one := range strings.FieldsSeq(list) {
-		// OperatorGroups stay, with their roles and the ServiceAccount that one names.
-		if !strings.Contains(one, "/olm.og.group.") && one != "serviceaccount/"+classic.Tenant {
+		// OperatorGroups stay, with their roles and the ServiceAccount that one names. So do the Role and RoleBinding that
+		// classic OLM creates for each OperatorCondition.
+		isOfCondition := slices.ContainsFunc(conditions.Items, func(condition metav1.PartialObjectMetadata) bool {
+			return one == "role.rbac.authorization.k8s.io/"+condition.Name || one == "rolebinding.rbac.authorization.k8s.io/"+condition.Name
+		})
+		if !strings.Contains(one, "/olm.og.group.") && one != "serviceaccount/"+classic.Tenant && !isOfCondition {
 			t.Errorf("%s has the marks of classic OLM", one)
 		}
 	}

@@ -88,6 +88,9 @@ type Step struct {
 	adopts    bool
 	leftovers string
 
+	// succeeds is set for a webhook configuration that replaces a dropped one, see [Plan.noteSuccessors].
+	succeeds bool
+
 	// refusal is why the API server refuses an object that is left unchanged; nil for all others.
 	refusal error
 }
@@ -192,7 +195,9 @@ func (p *Planner) Inspect(ctx context.Context, plan *Plan) error {
 	if err := p.readLive(ctx, plan); err != nil {
 		return err
 	}
-	return p.checkOwnership(plan)
+	err := p.checkOwnership(plan)
+	plan.noteSuccessors()
+	return err
 }
 
 // PlanRepair plans the repair of objects of the installed revision, and reads them. Fields

@@ -27,9 +27,26 @@ func (s *Step) awaitsServer() bool {
 	case s.Key.GroupKind == object.APIServiceKind:
 		return s.state == absent || s.Live != nil && object.LeadsElsewhere(s.Object, s.Live)
 	case object.IsWebhookConfiguration(s.Key.GroupKind):
-		return s.state == absent
+		return s.state == absent && !s.succeeds
 	default:
 		return s.Live != nil && !s.hasInstances && object.SwitchesStorage(s.Object, s.Live)
+	}
+}
+
+// noteSuccessors finds webhook configurations that call the same Service as a dropped one. They do not wait for a pod: until
+// then, no webhook would check what others write, since the dropped one is deleted at the end.
+func (p *Plan) noteSuccessors() {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if !object.IsWebhookConfiguration(s.Key.GroupKind) {
+			continue
+		}
+		services := object.CalledServices(s.Object)
+		s.succeeds = slices.ContainsFunc(p.prune, func(dropped Step) bool {
+			return dropped.Key.GroupKind == s.Key.GroupKind && slices.ContainsFunc(object.CalledServices(dropped.Object), func(called object.Key) bool {
+				return slices.Contains(services, called)
+			})
+		})
 	}
 }
 
