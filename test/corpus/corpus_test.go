@@ -206,9 +206,8 @@ func (p *operatorPackage) repair(t *testing.T) {
 	}
 	object := objects[p.random.IntN(len(objects))].DeepCopy()
 	key := client.ObjectKeyFromObject(object)
-	if err := p.Admin.Get(t.Context(), key, object); err != nil {
-		t.Fatal(err)
-	}
+	// Webhooks are created when a pod is ready.
+	eventually(t, fmt.Sprintf("%s %s to be created", object.GetKind(), key), func(ctx context.Context) error { return p.Admin.Get(ctx, key, object) })
 	deleted := object.GetUID()
 	if err := p.Admin.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
