@@ -527,7 +527,8 @@ func unknownText(use installation.Use) string {
 	}
 	text := use.Err.Error()
 	if needsConversion(use) {
-		text = text[strings.Index(text, conversionWebhook):] // the API server says first which object it could not read
+		_, cause, _ := strings.Cut(text, conversionWebhook)
+		text = conversionWebhook + cause // without the object that the API server could not read
 	}
 	return use.Definition + ": " + text
 }

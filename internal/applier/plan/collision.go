@@ -250,7 +250,7 @@ func (e *Executor) removeFirst(ctx context.Context, s *Step, refusal error) (fou
 		one.removed = true
 	}
 	if len(rest) > 0 {
-		e.unblocked = time.Now()
+		e.unblocked = time.Now() //nolint:forbidigo // as for the timeouts of a network
 	}
 	return true, nil
 }
