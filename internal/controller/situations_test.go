@@ -432,9 +432,9 @@ func refusals() map[string]situation {
 			}),
 			next: "see the log of its pods",
 		},
-		"A field cannot be changed":                          {outcome: upgrading(StageApply, immutableSelector()), next: "spec.install.replaceImmutable"},
-		"What is installed cannot be repaired":               {outcome: repair, next: "kubectl extension bundle rbac"},
-		"The API server refuses what another client has set": {outcome: otherWriter(), next: `have "kubectl-edit" leave out these fields`},
+		"A field cannot be changed":                        {outcome: upgrading(StageApply, immutableSelector()), next: "spec.install.replaceImmutable"},
+		"What is installed cannot be repaired":             {outcome: repair, next: "kubectl extension bundle rbac"},
+		"The API server refuses a field of another client": {outcome: otherWriter(), next: `have "kubectl-edit" leave out these fields`},
 	}
 }
 

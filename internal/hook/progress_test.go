@@ -117,8 +117,8 @@ func TestRemedy(t *testing.T) {
 	}{
 		"its object is there":            {failed, kept, "see the log of its pods, and mend what it needs; it is run again every ten minutes, or within one if it is deleted"},
 		"its policy":                     {failed, cleared, "mend what it needs; its delete policy has had it deleted, with its log; it is run again every ten minutes"},
-		"somebody deletes it":            {gone, kept, "find the client that deletes it, and stop that client; it is run again every ten minutes"},
-		"somebody, and its policy would": {gone, cleared, "find the client that deletes it, and stop that client; it is run again every ten minutes"},
+		"a client deletes it":            {gone, kept, "find the client that deletes it, and stop that client; it is run again every ten minutes"},
+		"a client, and its policy would": {gone, cleared, "find the client that deletes it, and stop that client; it is run again every ten minutes"},
 		"F26: content exists":            {byContent, kept, "do not delete it, as the installed version uses it; choose a version in which one of the two has another name; it is run again every ten minutes"},
 		"another one is there":           {blocked, kept, "it is run again every ten minutes, or within one if what is in its place is deleted"},
 		"another one, and its policy":    {blocked, cleared, "it is run again every ten minutes"},

@@ -312,7 +312,7 @@ func (m move) handOver(ctx context.Context) error {
 	return m.patchExtension(ctx, map[string]any{"spec": map[string]any{"suspend": nil}})
 }
 
-// conclude takes a move to its end. The old permissions and webhook configurations stay until the new ones are there: the
+// conclude waits for the extension and cleans up. The old permissions and webhook configurations stay until the new ones are there: the
 // extension may write webhook configurations only when its pods are ready.
 func (m move) conclude(ctx context.Context) error {
 	if err := m.await(ctx, "to be ready", isReady); err != nil {

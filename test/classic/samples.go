@@ -178,7 +178,7 @@ func (o *OLM) awaitConfigured(ctx context.Context) error {
 }
 
 // createTenant creates the ServiceAccount of [SeveralNamespaces] with the permissions that classic
-// OLM needs for it, which include those that it gives to the operator. Only an extension needs those for
+// OLM needs for it, which include the permissions of the operator. Only an extension needs those for
 // OperatorConditions: classic OLM creates them with its own permissions.
 func (o *OLM) createTenant(ctx context.Context) error {
 	if err := o.createNamespace(ctx, SeveralNamespaces); err != nil {

@@ -98,7 +98,7 @@ func (e *extension) apply(ctx context.Context, wanted, before []*unstructured.Un
 	return executor.Register(ctx, made, plan.Registration{Servers: withoutServers})
 }
 
-// withoutServers has webhooks written at once: no pods run here.
+// withoutServers returns no servers, so that webhooks are written at once: no pods run here.
 func withoutServers(*unstructured.Unstructured) []object.Key { return nil }
 
 // repair reads the objects, and puts back what is not as wanted. It gives what it has sent

@@ -193,7 +193,7 @@ func (s *State) EndInitialSync(now time.Time) {
 
 // Settle notes how an operation has left all objects of the release. Objects that are not
 // among them are not part of it any more. It reports whether one that it has added was changed
-// since, or what was deferred does not have to wait any more: nobody was woken for that.
+// since, or whether a deferred object can be written now: no event triggers a reconcile for that.
 func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

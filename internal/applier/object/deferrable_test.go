@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestIsDeferrable (F21, F23): a caller without a CA certificate is not deferrable, unless its webhooks can prevent pods.
+// TestIsDeferrable (F21, F23): a caller is deferrable if it has a CA certificate, or if its webhooks can prevent pods.
 func TestIsDeferrable(t *testing.T) {
 	t.Parallel()
 	const (

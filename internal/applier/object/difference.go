@@ -26,7 +26,7 @@ type Difference struct {
 	// Missing says that there was no such object.
 	Missing bool
 
-	// Due says that the write was deferred, and nobody has deleted or changed the object.
+	// Due is set if the write was deferred, and no other client has deleted or changed the object.
 	Due bool
 
 	// Replaced says that it was deleted, and created again.

@@ -205,7 +205,7 @@ func (n node) others() (fields, others map[string]any) {
 }
 
 // dropDuplicates removes entries of other writers that have the same value in a field as an entry of the revision. The
-// value has to be unique. Such an entry exists if another writer has changed the key of an entry of the revision.
+// value must be unique. Such an entry exists if another writer has changed the key of an entry of the revision.
 func dropDuplicates(nodes []node, path []string) (isChanged bool) {
 	last := len(nodes) - 1
 	if last < 2 || !nodes[last-1].isItem {

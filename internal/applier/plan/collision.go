@@ -198,7 +198,7 @@ func (p *Planner) unblockStep(ctx context.Context, plan *Plan, s *Step, refusal 
 	return nil
 }
 
-// excluding returns an object of the revision because of which the API server refuses another one; nil if there is none.
+// excluding returns the object of the revision that conflicts with a refused one; nil if there is none.
 func (p *Plan) excluding(s *Step, refusal error) *Step {
 	if !mayCollide(refusal) {
 		return nil

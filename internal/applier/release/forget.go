@@ -21,8 +21,8 @@ func Forget(ctx context.Context, config *rest.Config, through *http.Client, syst
 	return history.forget(ctx)
 }
 
-// forget deletes of each revision the index first, so that a half-deleted one is not seen. It fails for an index that was changed
-// meanwhile, such as one that an extension has adopted.
+// forget deletes of each revision the index first, so that a half-deleted one is not seen. It fails if an index was changed
+// meanwhile, for example because an extension has adopted it.
 func (h *History) forget(ctx context.Context) error {
 	if err := h.leaveOthers(ctx); err != nil {
 		return err
