@@ -26,6 +26,9 @@ type replicas struct {
 
 	// updated is the number of pods with the newest pod template, and updatesWanted the number that should have it.
 	updated, updatesWanted int32
+
+	// waits is set if the rollout does not begin before the pods of the old version are ready.
+	waits bool
 }
 
 // workload returns the health of a workload. It is available if all replicas are, or at least one during a rollout.
@@ -35,6 +38,8 @@ func (r replicas) workload(key object.Key, meta metav1.ObjectMeta, selector *met
 		Answers: r.ready > 0 && r.updated >= r.updatesWanted,
 	}
 	switch {
+	case r.waits:
+		workload.Reason = "its rollout waits for pods of the old version that are not ready: delete them if they do not become ready"
 	case r.updated < r.updatesWanted:
 		workload.RollingOut = true
 		workload.Reason = fmt.Sprintf("%d of %d replicas are of the new version", r.updated, r.updatesWanted)
@@ -79,7 +84,8 @@ func Starting(workloads []Workload, now time.Time) (started []Workload, left tim
 	return workloads, left
 }
 
-// OfStatefulSet returns the health of a StatefulSet. With a partition, only the replicas from there on have to be updated;
+// OfStatefulSet returns the health of a StatefulSet. Its controller replaces one pod at a time, and none while another pod
+// is not ready. With a partition, only the replicas from there on have to be updated;
 // with the strategy OnDelete, none.
 func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	status, update := set.Status, set.Spec.UpdateStrategy
@@ -97,6 +103,7 @@ func OfStatefulSet(key object.Key, set *appsv1.StatefulSet) Workload {
 	case update.RollingUpdate != nil:
 		counts.updatesWanted = max(wanted-ptr.Deref(update.RollingUpdate.Partition, 0), 0)
 	}
+	counts.waits = counts.updated == 0 && counts.updatesWanted > 0 && status.ReadyReplicas < status.Replicas
 	return counts.workload(key, set.ObjectMeta, set.Spec.Selector)
 }
 

@@ -43,6 +43,14 @@ func TestHealthOfKinds(t *testing.T) {
 			object: "metadata: {generation: 2}\nspec: {replicas: 3}\nstatus: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, availableReplicas: 2, currentRevision: a, updateRevision: b}",
 			want:   Workload{Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 3 replicas are of the new version"},
 		},
+		"F1: StatefulSet whose old pods were never ready": {
+			kind:   "StatefulSet.apps",
+			object: `{"spec":{"replicas":2},"status":{"replicas":2,"readyReplicas":1,"availableReplicas":1,"currentRevision":"a","updateRevision":"b"}}`,
+			want: Workload{
+				Available: metav1.ConditionFalse,
+				Reason:    "its rollout waits for pods of the old version that are not ready: delete them if they do not become ready",
+			},
+		},
 		"StatefulSet with a partition": {
 			kind:   "StatefulSet.apps",
 			object: "metadata: {generation: 2}\nspec: {replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}}\nstatus: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, availableReplicas: 3, currentRevision: a, updateRevision: b}",
