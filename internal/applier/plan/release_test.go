@@ -177,3 +177,29 @@ func drop(t *testing.T, planner *Planner, manifest *unstructured.Unstructured) *
 	}
 	return executor
 }
+
+// TestDeletedMeanwhile: an upgrade creates an object that was deleted after it was read. If it failed instead, a repair would
+// restore the earlier version, although the status asks users to delete an object whose fields cannot be changed.
+func TestDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	owner := object.Owner{Name: "x", UID: "uid", Namespace: "ns"}
+	before := owner.Own(stepOf(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns}, spec: {replicas: 1}}`).Object)
+	wanted := owner.Own(stepOf(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns}, spec: {replicas: 2}}`).Object)
+	live := before.DeepCopy()
+	owner.Stamp(live)
+	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), live)
+	planner := NewPlanner(client, installedMapper(), owner, func(context.Context, object.Owner) error { return nil })
+	planned, err := planner.Plan([]*unstructured.Unstructured{wanted}, []*unstructured.Unstructured{before}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := planner.Inspect(t.Context(), planned); err != nil {
+		t.Fatal(err)
+	}
+	if err := resourceOf(client, planned.Steps[0].Item).Delete(t.Context(), "d", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := planner.DryRun(t.Context(), planned); err != nil {
+		t.Errorf("dry run: %v", err)
+	}
+}
