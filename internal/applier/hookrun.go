@@ -77,7 +77,8 @@ func (r *hookRun) mark(found hookObject) string {
 // isMade says that an object was created for this run. Annotations and owners anybody can write who may
 // create it, but not one that is marked.
 func (r *hookRun) isMade(found hookObject, live *unstructured.Unstructured) bool {
-	return r.owner.Controls(live) && live.GetAnnotations()[hook.AnnotationRun] == r.mark(found)
+	isOurs := r.owner.Controls(live) || object.StaysAsHook(found.Object) && r.owner.Owns(live)
+	return isOurs && live.GetAnnotations()[hook.AnnotationRun] == r.mark(found)
 }
 
 // isOfThisRun says that an object was created for this run, and is to stay.
@@ -91,7 +92,7 @@ func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstruct
 		return "", nil
 	}
 	isContent, err := r.isContent(ctx, found)
-	if err != nil {
+	if err != nil || !isContent && object.ContainsData(found.Object) {
 		return "", err
 	}
 	return found.ObstacleIn(live, isContent), nil
@@ -126,10 +127,10 @@ func (r *hookRun) step(ctx context.Context) error {
 		return r.failGone(ctx, found)
 	case live == nil:
 		return r.begin(ctx, found)
-	case !r.isOfThisRun(found, live):
-		return r.remove(ctx, found, live)
+	case r.isOfThisRun(found, live), live.GetDeletionTimestamp() == nil && object.ContainsData(found.Object):
+		return r.judge(ctx, found, live)
 	}
-	return r.judge(ctx, found, live)
+	return r.remove(ctx, found, live)
 }
 
 // maxBegun is how often an object is created anew that is gone before it was known how its run has ended.

@@ -41,6 +41,9 @@ func addHookObstacles(ctx context.Context, api dynamic.Interface, plan Plan, fac
 			facts.Obstacles = append(facts.Obstacles, fmt.Sprintf("the %s hook %s cannot run: %v", due.Event, key, conflict))
 		default:
 			_, isContent := installed[key]
+			if !isContent && object.ContainsData(due.Hook.Object) {
+				continue
+			}
 			why := due.Hook.ObstacleIn(live, isContent)
 			if isAfter := due.Event == hook.PostInstall || due.Event == hook.PostUpgrade; why == "" || isAfter && why == hook.IsContent {
 				continue

@@ -175,7 +175,8 @@ func TestConvertedCRDsWithoutPermission(t *testing.T) {
 	forbid := func(methods ...string) {
 		f.requests.setStop(func(req *http.Request) error {
 			if isWrite(req) && slices.Contains(methods, req.Method) && strings.HasSuffix(req.URL.Path, crd) {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, crd, errors.New("no"))
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, crd,
+					errors.New(`User "u" cannot delete resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`))
 			}
 			return nil
 		})

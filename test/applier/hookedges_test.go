@@ -163,8 +163,8 @@ func TestHookThatDeletesItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if failed, ok := errors.AsType[*installation.HookFailedError](err); !ok || !strings.Contains(failed.Next, "who deletes it") {
-		t.Errorf("err = %v, want to be told to find who deletes it", err)
+	if failed, ok := errors.AsType[*installation.HookFailedError](err); !ok || !strings.Contains(failed.Next, "the client that deletes it") {
+		t.Errorf("err = %v, want to be told to find the client that deletes it", err)
 	}
 	if len(created) > 3 {
 		t.Errorf("it was run %d times in as many passes, without a rest, and err = %v", len(created), err)

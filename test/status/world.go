@@ -142,6 +142,8 @@ func (w World) compare(ctx context.Context, facts *Facts, owner *unstructured.Un
 			what := gvk.Kind + " " + name
 			delete(found, name)
 			switch {
+			case !ok && strings.HasSuffix(gvk.Kind, "WebhookConfiguration"):
+				facts.Workloads = append(facts.Workloads, what+" waits for a pod")
 			case !ok:
 				facts.Content = append(facts.Content, what+" is missing")
 			case !ownedBy(object, owner):

@@ -38,9 +38,13 @@ func (o Owner) Own(object *unstructured.Unstructured) *unstructured.Unstructured
 	return owned
 }
 
-// OwnHook is [Owner.Own] for hooks, which are never kept: Helm does not read the annotation of a hook.
+// OwnHook is [Owner.Own] for hooks. Helm leaves the objects of hooks at the uninstall. The garbage collector deletes them,
+// except those that [StaysAsHook] selects, which get no owner.
 func (o Owner) OwnHook(object *unstructured.Unstructured) *unstructured.Unstructured {
 	owned := o.labelled(object)
+	if StaysAsHook(object) {
+		return owned
+	}
 	owned.SetOwnerReferences([]metav1.OwnerReference{*o.Reference()})
 	return owned
 }

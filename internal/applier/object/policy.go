@@ -43,6 +43,19 @@ func (o Owner) Has(live metav1.Object) bool {
 	return o.IsOwnerOf(live) || IsKept(live) && live.GetLabels()[LabelOwnerName] == o.Name && o.Owns(live)
 }
 
+// StaysAsHook reports whether the object of a hook is not deleted together with the extension: because of the annotation
+// that keeps it, or because it contains data.
+func StaysAsHook(manifest *unstructured.Unstructured) bool {
+	return IsKept(manifest) || ContainsData(manifest)
+}
+
+// ContainsData reports whether an object contains data that nothing restores: a PersistentVolumeClaim, or a Namespace with
+// the objects of others.
+func ContainsData(object *unstructured.Unstructured) bool {
+	kind := object.GroupVersionKind().GroupKind()
+	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"} || kind == schema.GroupKind{Kind: "Namespace"}
+}
+
 // IsHome reports whether an object is never deleted when a revision drops it: a Namespace, which would be deleted with
 // all objects of others, or the ServiceAccount of the extension, without which it could do nothing more.
 func (o Owner) IsHome(key Key) bool {
