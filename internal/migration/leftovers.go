@@ -201,6 +201,9 @@ func (m move) unmark(ctx context.Context, ref classic.Ref, marks func(*metav1.Ob
 	if err != nil {
 		return err
 	}
+	if live != nil && ref.Kind == object.OperatorConditionKind.Kind {
+		ref.UID = live.UID // in mode live, classic OLM deletes it together with the ClusterServiceVersion
+	}
 	if live == nil || live.UID != ref.UID || m.record.IsOfAnother(&live.ObjectMeta) {
 		return nil
 	}

@@ -134,14 +134,14 @@ func TestCheckOfAll(t *testing.T) {
 		t.Errorf("all: %v", err)
 	}
 	want := map[string]counts{
-		"mongodb-atlas-kubernetes": {10, 2, 6, 10, 20, 1},
-		"my-grafana":               {26, 17, 6, 10, 0, 1},
-		"kepler-operator":          {22, 13, 8, 30, 0, 1},
+		"mongodb-atlas-kubernetes": {10, 2, 6, 8, 20, 1},
+		"my-grafana":               {26, 17, 6, 8, 0, 1},
+		"kepler-operator":          {22, 13, 8, 28, 0, 1},
 		// It has samples of a kind of its own that is called Secret, and no bundle of an extension may.
 		"ecr-secret-operator":                            {},
-		"rabbitmq-cluster-operator-stable-community-olm": {10, 5, 8, 28, 0, 1},
-		"rabbitmq-messaging-topology-operator":           {70, 53, 19, 39, 0, 1},
-		"webhook-operator":                               {14, 9, 8, 29, 0, 1},
+		"rabbitmq-cluster-operator-stable-community-olm": {10, 5, 8, 26, 0, 1},
+		"rabbitmq-messaging-topology-operator":           {70, 53, 19, 37, 0, 1},
+		"webhook-operator":                               {14, 9, 8, 27, 0, 1},
 	}
 	got := map[string]counts{}
 	for name, one := range found {
