@@ -224,7 +224,7 @@ func checkOne(t *testing.T, env *environment.Environment) {
 	}
 	text, err := env.CommandOutput(t.Context(), "migrate", "check", "my-grafana")
 	for _, line := range []string{
-		"grafana/my-grafana   grafana-operator   5.6.3     Eligible   my-grafana   26        6         10        1",
+		"grafana/my-grafana   grafana-operator   5.6.3     Eligible   my-grafana   26        6         8         1",
 		`  CustomResourceDefinition "grafanas.grafana.integreatly.org"`, `  Deployment "grafana-operator-controller-manager-v5" in namespace "grafana"`,
 	} {
 		if err != nil || !strings.Contains(text, line+"\n") {
