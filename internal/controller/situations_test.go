@@ -523,7 +523,7 @@ func atWork(t *testing.T) map[string]situation {
 						`failed to call webhook: Post "https://sample-operator-service.sample-operator.svc:443/mutate?timeout=10s": no endpoints available for service "sample-operator-service"`},
 				},
 			}})}}),
-			next: "delete its webhook configuration; the controller creates it again when a pod is ready",
+			next: "set spec.suspend, delete its webhook configuration, and remove spec.suspend when a pod is ready",
 		},
 		"A custom resource is not ready": {
 			outcome: atRest(Outcome{Workloads: []health.Workload{{

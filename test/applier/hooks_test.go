@@ -326,6 +326,39 @@ func TestHookOfAnEarlierRun(t *testing.T) {
 	})
 }
 
+// TestHooksWithData is F24 and F26: the PersistentVolumeClaim of a hook is created once and outlives the extension, although
+// the default delete policy deletes the objects of earlier runs.
+func TestHooksWithData(t *testing.T) {
+	t.Parallel()
+	const events = "pre-install,pre-upgrade"
+	f := newFixture(t, "hooks-with-data")
+	claim := func() *unstructured.Unstructured {
+		made := manifests(t, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "+f.owner.Namespace+"}\n"+
+			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n")[0]
+		made.SetAnnotations(hookAnnotations(events, ""))
+		return made
+	}
+	kept := f.hookConfigMap("kept", events, "resource-policy=keep")
+	f.applyDesired(t, f.withHooks(t, "1.0.0", claim(), kept))
+	read := func() *corev1.PersistentVolumeClaim {
+		found := &corev1.PersistentVolumeClaim{}
+		if err := admin.Get(t.Context(), client.ObjectKey{Namespace: f.owner.Namespace, Name: "data"}, found); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	first := read()
+	if err := f.untilGone(t, f.withHooks(t, "1.1.0", claim(), kept)); err != nil {
+		t.Fatal(err)
+	}
+	if now := read(); now.UID != first.UID || now.DeletionTimestamp != nil || len(now.OwnerReferences) > 0 {
+		t.Errorf("the claim is %+v, and was %s", now.ObjectMeta, first.UID)
+	}
+	if owners := f.live(t, "kept").OwnerReferences; len(owners) > 0 {
+		t.Errorf("the garbage collector deletes the object that is kept: %v", owners)
+	}
+}
+
 // TestHookThatFails rests, and is run again, with all that went when it failed.
 func TestHookThatFails(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func ofCustomResource(key object.Key, live *conditioned) Workload {
 		}
 	}
 	switch {
-	case len(live.conditions) == 0:
+	case ready.Status == "" && stalled.Status == "" && reconciling.Status == "":
 		return Workload{Key: key}
 	case live.isStale(), ready.Status == metav1.ConditionFalse && 0 < ready.ObservedGeneration && ready.ObservedGeneration < live.generation:
 		return notObserved(key)

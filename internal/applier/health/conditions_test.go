@@ -119,6 +119,10 @@ func TestHealthOfConditions(t *testing.T) {
   {type: Established, status: "False", reason: InvalidCABundle, message: The conversion webhook CABundle is invalid}]}`,
 			want: down("its condition Established is False: InvalidCABundle: The conversion webhook CABundle is invalid"),
 		},
+		"F1: without a condition that counts, and stale": {
+			kind:   widget,
+			object: `{metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [{type: Synced, status: "True"}]}}`,
+		},
 		"F2: just created": {kind: crd, object: `spec: {}`, want: Workload{Available: metav1.ConditionFalse, RollingOut: true, Reason: "the API server does not serve it yet"}},
 		"F2: just accepted": {
 			kind:   crd,

@@ -16,7 +16,7 @@ const maxRefusal = 560
 // creating matches the prefix of controllers in a message about a pod that cannot be created, and forbidden the prefix
 // of the API server. creatingReplicaSet matches both in a message about a ReplicaSet.
 var (
-	creating  = regexp.MustCompile(`^(Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )`)
+	creating  = regexp.MustCompile(`^(?:\(combined from similar events\): )?(Error creating: |[Cc]reate Pod \S+ in StatefulSet \S+ failed error: )`)
 	forbidden = regexp.MustCompile(`^pods? "[^"]*" is forbidden: `)
 
 	creatingReplicaSet = regexp.MustCompile(`^Failed to create new replica set "[^"]*": (replicasets\.apps "[^"]*" is forbidden: )?`)

@@ -21,6 +21,6 @@ func ofPodCreation(message string) string {
 	if found == nil {
 		return message
 	}
-	return fmt.Sprintf("no pod can be created because webhook %s does not answer: %s. If these pods serve it, delete its webhook "+
-		"configuration; the controller creates it again when a pod is ready", excerpt.Quote(found[1]), excerpt.Line(excerpt.Scrub(found[2]), maxWebhookCause))
+	return fmt.Sprintf("no pod can be created because webhook %s does not answer: %s. If these pods serve it, set spec.suspend, delete its "+
+		"webhook configuration, and remove spec.suspend when a pod is ready", excerpt.Quote(found[1]), excerpt.Line(excerpt.Scrub(found[2]), maxWebhookCause))
 }

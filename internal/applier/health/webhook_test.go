@@ -20,7 +20,7 @@ const ownWebhook = `Internal error occurred: failed calling webhook "mpods.p.tes
 func TestPodsThatAWebhookPrevents(t *testing.T) {
 	t.Parallel()
 	const want = `no pod can be created because webhook "mpods.p.test" does not answer: no endpoints available for service "p-service". ` +
-		`If these pods serve it, delete its webhook configuration; the controller creates it again when a pod is ready`
+		`If these pods serve it, set spec.suspend, delete its webhook configuration, and remove spec.suspend when a pod is ready`
 	deployment := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
 		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: ownWebhook},
 	}}}

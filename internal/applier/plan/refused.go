@@ -51,11 +51,12 @@ func isLasting(err error) bool {
 	if errors.Is(err, object.ErrOwnerGone) || !errors.As(err, &status) {
 		return false
 	}
-	switch status.Status().Code {
-	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError:
-		return true
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default: // webhooks choose the code of a denial
+		return code >= http.StatusBadRequest && code <= http.StatusInternalServerError
 	}
-	return false
 }
 
 // isLeft reports whether the upgrade leaves the object unchanged because the API server refuses it.

@@ -203,3 +203,30 @@ func TestDeletedMeanwhile(t *testing.T) {
 		t.Errorf("dry run: %v", err)
 	}
 }
+
+// TestGrownClaims is F12: a claim that a user has enlarged keeps its size, and is enlarged to a larger one.
+func TestGrownClaims(t *testing.T) {
+	t.Parallel()
+	claim := func(storage string) *unstructured.Unstructured {
+		return stepOf(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: ns}, spec: {resources: {requests: {storage: "`+storage+`"}}}}`).Object
+	}
+	for name, tc := range map[string]struct{ wanted, live, patch string }{
+		"F12: enlarged by a user":            {wanted: "1Gi", live: "2Gi", patch: "{}"},
+		"F12: the same in another unit":      {wanted: "1024Mi", live: "1Gi", patch: "{}"},
+		"F12: the new version wants more":    {wanted: "3Gi", live: "2Gi", patch: `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`},
+		"F12: what cannot be read is wanted": {wanted: "x", live: "2Gi", patch: `{"spec":{"resources":{"requests":{"storage":"x"}}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := claim(tc.live)
+			s := Step{Item: object.Item{Key: object.KeyOf(live), Object: claim(tc.wanted)}, before: claim("1Gi"), Live: live, state: read}
+			patch, err := s.threeWay().Patch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(patch.Data); got != tc.patch && !(patch.IsEmpty() && tc.patch == "{}") {
+				t.Errorf("the patch is %s, want %s", got, tc.patch)
+			}
+		})
+	}
+}

@@ -2,7 +2,9 @@ package plan
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -61,6 +63,9 @@ func (p *Plan) Leftovers() []string {
 // it. The type is immutable, so wanted keeps the type of the live Secret to avoid a replacement. Secrets of cert-manager
 // are replaced.
 func (s *Step) wanted() *unstructured.Unstructured {
+	if s.Key.GroupKind == claimKind && s.Live != nil {
+		return withGrown(s.Object, s.Live)
+	}
 	if s.Key.GroupKind != object.SecretKind || s.Live == nil || s.inherits() || s.Object.Object["data"] != nil || s.Object.Object["stringData"] != nil {
 		return s.Object
 	}
@@ -70,5 +75,25 @@ func (s *Step) wanted() *unstructured.Unstructured {
 	}
 	kept := s.Object.DeepCopy()
 	kept.Object["type"] = is
+	return kept
+}
+
+var claimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+
+// withGrown returns a claim with the requested storage of the live one if that is larger: users enlarge volumes, and the API
+// server does not let a claim shrink.
+func withGrown(wanted, live *unstructured.Unstructured) *unstructured.Unstructured {
+	requested := []string{"spec", "resources", "requests", "storage"}
+	old, _, _ := unstructured.NestedString(wanted.Object, requested...)
+	grown, _, _ := unstructured.NestedString(live.Object, requested...)
+	less, lessErr := resource.ParseQuantity(old)
+	more, moreErr := resource.ParseQuantity(grown)
+	if lessErr != nil || moreErr != nil || more.Cmp(less) <= 0 {
+		return wanted
+	}
+	kept := wanted.DeepCopy()
+	if err := unstructured.SetNestedField(kept.Object, grown, requested...); err != nil {
+		return wanted
+	}
 	return kept
 }
