@@ -224,7 +224,11 @@ func TestGrownClaims(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := string(patch.Data); got != tc.patch && !(patch.IsEmpty() && tc.patch == "{}") {
+			got := string(patch.Data)
+			if patch.IsEmpty() {
+				got = "{}"
+			}
+			if got != tc.patch {
 				t.Errorf("the patch is %s, want %s", got, tc.patch)
 			}
 		})
