@@ -8,7 +8,10 @@ import (
 	"testing/fstest"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/test/environment"
@@ -20,15 +23,23 @@ const (
 	manyPackages   = 450
 )
 
-// createManyExtensions has as many on the cluster, each of them suspended, and waits until the
-// console has seen them.
+// createManyExtensions creates as many extensions, each of them suspended, and waits until the console has seen
+// them. Their namespace exists, as a suspended extension reports a missing one as a problem.
 func createManyExtensions(tb testing.TB, o *tab) {
 	tb.Helper()
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "many"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "many", Name: "installer"}},
+	} {
+		if err := theSuite.Admin.Create(tb.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+			tb.Fatal(err)
+		}
+	}
 	var group errgroup.Group
 	group.SetLimit(16)
 	for i := range manyExtensions {
 		group.Go(func() error {
-			ext := environment.Extension(fmt.Sprintf("many-%04d", i), "none", "installer", func(ext *ocv1.ClusterExtension) { ext.Spec.Suspend = true })
+			ext := environment.Extension(fmt.Sprintf("many-%04d", i), "none", "installer", func(ext *ocv1.ClusterExtension) { ext.Spec.Namespace, ext.Spec.Suspend = "many", true })
 			if err := theSuite.Admin.Create(tb.Context(), ext); err != nil && !apierrors.IsAlreadyExists(err) {
 				return err
 			}
