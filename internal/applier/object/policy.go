@@ -57,11 +57,14 @@ func ContainsData(object *unstructured.Unstructured) bool {
 }
 
 // IsHome reports whether an object is never deleted when a revision drops it: a Namespace, which would be deleted with
-// all objects of others, or the ServiceAccount of the extension, without which it could do nothing more.
+// all objects of others, or the ServiceAccount of the extension, without which it could do nothing more. A
+// PersistentVolumeClaim is not deleted either as long as the extension adopts the content of another one, whose data it may be.
 func (o Owner) IsHome(key Key) bool {
 	switch key.GroupKind {
 	case NamespaceKind:
 		return true
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return o.Adopts != ""
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		return key.Namespace == o.Namespace && key.Name == o.ServiceAccount
 	}

@@ -119,10 +119,14 @@ func annotated(object *unstructured.Unstructured, key, value string) *unstructur
 func TestHomeIsReleased(t *testing.T) {
 	t.Parallel()
 	owner := object.Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "installer"}
+	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: ns}}"
 	for name, tc := range map[string]struct {
 		manifest string
+		adopts   string
 		want     object.Change
 	}{
+		"F28: the claim of an extension that is adopted": {manifest: claim, adopts: "old", want: object.Released},
+		"a claim":              {manifest: claim, want: object.Deleted},
 		"own namespace":        {manifest: "{apiVersion: v1, kind: Namespace, metadata: {name: ns}}", want: object.Released},
 		"another namespace":    {manifest: "{apiVersion: v1, kind: Namespace, metadata: {name: other}}", want: object.Released},
 		"own ServiceAccount":   {manifest: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: installer, namespace: ns}}", want: object.Released},
@@ -130,12 +134,15 @@ func TestHomeIsReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			owner := owner
+			owner.Adopts = tc.adopts
 			manifest := owner.Own(stepOf(t, tc.manifest).Object)
 			live := manifest.DeepCopy()
 			owner.Stamp(live)
 			mapper := meta.NewDefaultRESTMapper(nil)
 			mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 			mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
+			mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
 			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), live)
 			planner := NewPlanner(client, mapper, owner, func(context.Context, object.Owner) error { return nil })
 			executor := drop(t, planner, manifest)
