@@ -38,8 +38,8 @@ func (o Owner) Own(object *unstructured.Unstructured) *unstructured.Unstructured
 	return owned
 }
 
-// OwnHook is [Owner.Own] for hooks. Helm leaves the objects of hooks at the uninstall. The garbage collector deletes them,
-// except those that [StaysAsHook] selects, which get no owner.
+// OwnHook is [Owner.Own] for hooks. Helm leaves the objects of hooks at the uninstall. Here the garbage collector
+// deletes them. The objects of [StaysAsHook] get no owner and stay.
 func (o Owner) OwnHook(object *unstructured.Unstructured) *unstructured.Unstructured {
 	owned := o.labelled(object)
 	if StaysAsHook(object) {
