@@ -18,8 +18,8 @@ func statusRows() []row {
 				notReady(t, name, kind+` "w"`)
 				upgrade(t, name, values(map[string]any{"cpu": "1m"}))
 				if kind == "StatefulSet" {
-					notReady(t, name, "are of the new version")
-					remove(t, "v1 Pod "+name+"/w-0") // Kubernetes does not replace a pod that was never ready
+					notReady(t, name, "its rollout waits for pods of the old version", "delete them")
+					remove(t, "v1 Pod "+name+"/w-0")
 				}
 				ready(t, name, "1.0.0")
 			}
