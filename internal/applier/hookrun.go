@@ -92,10 +92,10 @@ func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstruct
 		return "", nil
 	}
 	isContent, err := r.isContent(ctx, found)
-	if err != nil || !isContent && object.ContainsData(found.Object) {
+	if err != nil {
 		return "", err
 	}
-	return found.ObstacleIn(live, isContent), nil
+	return found.ObstacleIn(live, isContent, object.ContainsData(found.Object)), nil
 }
 
 // isContent says that the object of a hook is one of what is installed. Its annotations do not tell: it may

@@ -20,10 +20,13 @@ const (
 
 // ObstacleIn returns why an object of the extension that exists, and that is not of the same run, blocks the hook. It
 // is empty if the object is deleted for the hook. isContent is true if the installed version has the object. The
-// annotations do not show this, because the object may have been a hook of an earlier version.
-func (h Hook) ObstacleIn(live metav1.Object, isContent bool) Obstacle {
+// annotations do not show this, because the object may have been a hook of an earlier version. An object that contains data
+// is never deleted for a hook, and blocks none unless it is content.
+func (h Hook) ObstacleIn(live metav1.Object, isContent, containsData bool) Obstacle {
 	switch {
 	case live.GetDeletionTimestamp() != nil:
+		return ""
+	case containsData && !isContent:
 		return ""
 	case isContent, live.GetAnnotations()[AnnotationRun] == "":
 		return IsContent

@@ -41,19 +41,11 @@ func addHookObstacles(ctx context.Context, api dynamic.Interface, plan Plan, fac
 			facts.Obstacles = append(facts.Obstacles, fmt.Sprintf("the %s hook %s cannot run: %v", due.Event, key, conflict))
 		default:
 			_, isContent := installed[key]
-			why := obstacleOf(due.Hook, live, isContent)
+			why := due.Hook.ObstacleIn(live, isContent, object.ContainsData(due.Hook.Object))
 			if isAfter := due.Event == hook.PostInstall || due.Event == hook.PostUpgrade; why == "" || isAfter && why == hook.IsContent {
 				continue
 			}
 			facts.Obstacles = append(facts.Obstacles, fmt.Sprintf("the %s hook %s cannot run: %s", due.Event, key, why))
 		}
 	}
-}
-
-// obstacleOf returns why an object blocks a hook. Data of an earlier run blocks none, see [object.ContainsData].
-func obstacleOf(one hook.Hook, live *unstructured.Unstructured, isContent bool) hook.Obstacle {
-	if !isContent && object.ContainsData(one.Object) {
-		return ""
-	}
-	return one.ObstacleIn(live, isContent)
 }

@@ -122,7 +122,7 @@ func (o Objects) Moved(before Objects) error {
 		case is.UID != was.UID:
 			errs = append(errs, fmt.Errorf("%s is another one", name))
 		}
-		if marks := marksOf(is); isThere && len(marks) > 0 && !isOfGroup(name, was) {
+		if marks := marksOf(is); isThere && len(marks) > 0 && !isOfGroup(name, was) && !isOfCondition(was) {
 			errs = append(errs, fmt.Errorf("%s has the marks %v of classic OLM", name, marks))
 		}
 	}

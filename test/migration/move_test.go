@@ -43,14 +43,6 @@ func TestMoveOfAll(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("left of classic OLM: %s", left)
 	}
-	for name := range before {
-		// Classic OLM keeps the Role and the RoleBinding of each OperatorCondition.
-		isOfCondition := slices.ContainsFunc(before[name].OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "OperatorCondition" })
-		if isOfCondition {
-			delete(after, name)
-			delete(before, name)
-		}
-	}
 	maps.DeleteFunc(before, func(name testclassic.Name, _ metav1.ObjectMeta) bool { return !isOfMoved(name) })
 	if err := after.Moved(before); err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ var (
 	SecretKind      = schema.GroupKind{Kind: "Secret"}
 	DefinitionKind  = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 	NamespaceKind   = schema.GroupKind{Kind: "Namespace"}
+	ClaimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	ClusterRoleKind = schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}
 
 	OperatorConditionKind = schema.GroupKind{Group: ClassicGroup, Kind: "OperatorCondition"}

@@ -53,7 +53,7 @@ func StaysAsHook(manifest *unstructured.Unstructured) bool {
 // the objects of others.
 func ContainsData(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind().GroupKind()
-	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"} || kind == schema.GroupKind{Kind: "Namespace"}
+	return kind == ClaimKind || kind == NamespaceKind
 }
 
 // IsHome reports whether an object is never deleted when a revision drops it: a Namespace, which would be deleted with
@@ -63,7 +63,7 @@ func (o Owner) IsHome(key Key) bool {
 	switch key.GroupKind {
 	case NamespaceKind:
 		return true
-	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+	case ClaimKind:
 		return o.Adopts != ""
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		return key.Namespace == o.Namespace && key.Name == o.ServiceAccount

@@ -75,10 +75,11 @@ func (s *Step) cache(owner object.Owner, wanted *unstructured.Unstructured, know
 	}
 }
 
-// isStale says that the API server may have refused a request because the object is not
-// what is cached: events come a little later than the changes.
+// isStale reports whether the API server may have refused a request because the object was changed or deleted after it was
+// read. If the object is cached, its change may also be the cause of an invalid request: events come a little later than
+// the changes.
 func (s *Step) isStale(err error) bool {
-	return s.state == cached && (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err))
+	return s.state != absent && (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) || s.state == cached && apierrors.IsInvalid(err)
 }
 
 // reread reads an object that is cached, or that has changed since it was read. It

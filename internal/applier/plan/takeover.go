@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -63,7 +62,7 @@ func (p *Plan) Leftovers() []string {
 // it. The type is immutable, so wanted keeps the type of the live Secret to avoid a replacement. Secrets of cert-manager
 // are replaced.
 func (s *Step) wanted() *unstructured.Unstructured {
-	if s.Key.GroupKind == claimKind && s.Live != nil {
+	if s.Key.GroupKind == object.ClaimKind && s.Live != nil {
 		return withGrown(s.Object, s.Live)
 	}
 	if s.Key.GroupKind != object.SecretKind || s.Live == nil || s.inherits() || s.Object.Object["data"] != nil || s.Object.Object["stringData"] != nil {
@@ -77,8 +76,6 @@ func (s *Step) wanted() *unstructured.Unstructured {
 	kept.Object["type"] = is
 	return kept
 }
-
-var claimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 
 // withGrown returns a claim with the requested storage of the live one if that is larger: users enlarge volumes, and the API
 // server does not let a claim shrink.

@@ -53,8 +53,7 @@ func (w writer) isDryRun() bool { return len(w.dryRun) > 0 }
 func (w writer) write(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
 	live, err := w.createOrPatch(ctx, s)
 	for range maxRereads {
-		hasChanged := s.state != absent && (apierrors.IsConflict(err) || apierrors.IsNotFound(err))
-		if !s.isStale(err) && !hasChanged {
+		if !s.isStale(err) {
 			break
 		}
 		if err := w.reread(ctx, s); err != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/hook"
@@ -97,7 +96,7 @@ func (l Leftovers) Before(owner object.Owner, content []*unstructured.Unstructur
 	known := keysIn(owner, l.Content)
 	for _, obj := range l.Hooks {
 		key := keyIn(owner, obj)
-		if wanted[key] || asHooks[key] || known[key] || key.GroupKind == (schema.GroupKind{Kind: "PersistentVolumeClaim"}) {
+		if wanted[key] || asHooks[key] || known[key] || key.GroupKind == object.ClaimKind {
 			continue
 		}
 		known[key] = true
